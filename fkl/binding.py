@@ -1,0 +1,245 @@
+"""Arrays and values -> a filled parameter block: what a read or write accepts, and what one launch needs.
+
+Called by `fkl.kernel` for GPU launches and by `fkl.host` for the CPU target. Every check that can refuse an array
+stands here or in `fkl.layout`, before anything is launched.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from fkl.dtypes import DType
+from fkl.grid import Grid, launch_grid
+from fkl.layout import Surface, collapse, destination_surface, packed_surface, planar_surface
+from fkl.operations.base import Extents, Read, Write
+from fkl.overlap import overlaps
+from fkl.plan import Plan
+
+__all__ = ["Array", "Block", "bind_destination", "bind_list", "bind_source", "check_overlap", "fill", "place"]
+
+
+class Array(NamedTuple):
+    """An array that a chain reads or writes: its view (kept alive) and how its pixels lie."""
+
+    view: Any
+    surface: Surface
+
+    @property
+    def span(self) -> tuple[int, Sequence[int], Sequence[int], int]:
+        """What `fkl.overlap.overlaps` needs."""
+        return self.view.ptr, self.view.shape, self.view.strides, self.view.itemsize
+
+
+class Block(NamedTuple):
+    """One launch, ready: the parameter block, the plane table if it outgrew the block, and the grids."""
+
+    data: bytearray
+    table: bytes
+    walk: Extents
+    wide: bool
+    wide_grid: Grid
+    scalar_grid: Grid
+
+
+def place(device: int) -> str:
+    """How messages name a device."""
+    return "the host (CPU memory)" if device < 0 else f"cuda:{device}"
+
+
+def bind_source(op: Read, view: Any) -> Array:
+    """See an array in the layout that a read loads.
+
+    Raises
+    ------
+    ValueError
+        A shape or strides that the read cannot take.
+    """
+    if op.layout == "planar":  # type: ignore[attr-defined]
+        surface = planar_surface(view.shape, view.strides, view.dtype, op.channels)  # type: ignore[attr-defined]
+    else:
+        surface = packed_surface(view.shape, view.strides, view.dtype, op.channels)  # type: ignore[attr-defined]
+    return Array(view, surface)
+
+
+def bind_list(op: Read, views: Sequence[Any]) -> list[Array]:
+    """See a list of equal images as planes.
+
+    Raises
+    ------
+    ValueError
+        An empty list, images that differ in size, type or device, or arrays that have planes themselves.
+    """
+    if not views:
+        raise ValueError("a list of no images has no dtype; give at least one image")
+    if len(views) > 65536:
+        raise ValueError(f"a list holds up to 65,536 images, got {len(views)}; stack them into one array")
+    arrays = [bind_source(op, view) for view in views]
+    first = arrays[0]
+    for i, array in enumerate(arrays):
+        if array.surface.extents.rank == 3:
+            raise ValueError(f"image {i} of the list has planes itself, shape {tuple(array.view.shape)}; give (H, W[, C])")
+        if array.surface.dtype != first.surface.dtype or array.surface.extents != first.surface.extents:
+            raise ValueError(
+                f"the images of a list have one shape and dtype; image 0 is {tuple(first.view.shape)} {first.view.dtype}, "
+                f"image {i} is {tuple(array.view.shape)} {array.view.dtype}"
+            )
+        if array.view.device != first.view.device:
+            raise ValueError(
+                f"the images of a list lie on one device; image 0 is on {place(first.view.device)}, "
+                f"image {i} on {place(array.view.device)}"
+            )
+    return arrays
+
+
+def list_extents(arrays: Sequence[Array]) -> Extents:
+    """Size of a list of images: one plane each."""
+    return arrays[0].surface.extents._replace(planes=len(arrays), rank=3)
+
+
+def bind_destination(op: Write, views: Any, plan: Plan, extents: Extents) -> list[Array]:
+    """See a destination, one view or a list of one per channel, in the layout that a write stores.
+
+    Raises
+    ------
+    ValueError
+        Another dtype or shape, read-only memory, or strides that the write cannot take.
+    """
+    dtype = plan.out_dtype
+    expected = op.shape(extents, dtype)  # type: ignore[attr-defined]
+    layout = op.layout  # type: ignore[attr-defined]
+    if isinstance(views, list):
+        return _bind_channels(views, dtype, extents)
+    _check_dtype(views, dtype, expected)
+    return [Array(views, destination_surface(layout, views.shape, views.strides, dtype, expected, extents))]
+
+
+def _bind_channels(views: list[Any], dtype: DType, extents: Extents) -> list[Array]:
+    if len(views) != dtype.channels:
+        raise ValueError(f"the output list needs one buffer per channel, {dtype.channels} for {dtype}, got {len(views)}")
+    expected = (extents.planes, extents.height, extents.width)[3 - max(extents.rank, 2) :]
+    scalar = dtype.with_channels(1)
+    arrays = []
+    for i, view in enumerate(views):
+        _check_dtype(view, dtype, expected)
+        surface = destination_surface("packed", view.shape, view.strides, scalar, expected, extents)
+        arrays.append(Array(view, surface))
+        for j in range(i):
+            if overlaps(arrays[j].span, arrays[i].span):
+                raise ValueError(f"the buffers for channels {j} and {i} share memory; give each channel its own")
+    return arrays
+
+
+def _check_dtype(view: Any, dtype: DType, expected: Sequence[int]) -> None:
+    if view.readonly:
+        raise ValueError("the output is read-only; give writable memory")
+    if view.dtype.base != dtype.base:
+        raise ValueError(
+            f"the output must be {dtype.base} of shape {tuple(expected)}, got {view.dtype.base} of shape "
+            f"{tuple(view.shape)}; change the output's dtype or end the chain with Cast({view.dtype.base!r})"
+        )
+
+
+def check_overlap(plan: Plan, sources: Sequence[Array], dests: Sequence[Array]) -> None:
+    """Refuse an output that shares memory with an input, unless each pixel is written where it was read.
+
+    Raises
+    ------
+    ValueError
+        They overlap.
+    """
+    for source in sources:
+        for dest in dests:
+            if not overlaps(source.span, dest.span):
+                continue
+            a, b = source.surface, dest.surface
+            same = (
+                plan.elementwise
+                and len(sources) == len(dests) == 1
+                and source.view.ptr == dest.view.ptr
+                and (a.unit, a.dtype.pixelsize, a.channel) == (b.unit, b.dtype.pixelsize, b.channel)
+                and (a.extents.height == 1 or a.pitch == b.pitch)
+                and (a.extents.planes == 1 or a.plane == b.plane)
+            )
+            if not same:
+                raise ValueError(
+                    "the output overlaps the input in memory; in place works for elementwise chains whose output has the "
+                    "input's address, strides and item size; else give an output of its own"
+                )
+
+
+def fill(plan: Plan, extents: Extents, sources: Sequence[Array], dests: Sequence[Array]) -> Block:
+    """Fill the parameter block for one launch.
+
+    Parameters
+    ----------
+    plan : Plan
+    extents : Extents
+        Size of the input.
+    sources : sequence of Array
+        None for a chain that generates its input, one array, or one image per plane.
+    dests : sequence of Array
+        One array, or one per channel.
+    """
+    out = plan.out_extents(extents)
+    listed = plan.source.field.per_plane
+    surfaces = [a.surface for a in (*sources, *dests)]
+    walk = out
+    if plan.elementwise:
+        walk = collapse(out, surfaces, planes=not plan.plane_slots)[0]
+    data = bytearray(plan.size)
+    struct.pack_into("<qqq", data, 0, walk.width, walk.height, walk.planes)
+    values = plan.values(extents)
+    for slot in plan.slots:
+        if slot is plan.target:
+            raw = _target_record(plan, dests)
+        elif slot is plan.source and sources:
+            raw = _image(sources[0])
+        else:
+            raw = values[slot.op][_index(slot.name)]
+        data[slot.offset : slot.offset + slot.field.size] = raw
+    table = b""
+    if plan.plane_slots:
+        table = b"".join(_image(a) for a in sources) if listed else b""
+        if len(table) <= plan.inline_planes * plan.plane_size:
+            start = plan.table_offset + 8
+            data[start : start + len(table)] = table
+            table = b""
+    wide = bool(plan.wide) and _strides_fit(plan, walk, sources, dests)
+    empty = 0 in (walk.width, walk.height, walk.planes)
+    none: Grid = (0, 0, 0, 0, 0)
+    wide_grid = launch_grid(walk.width, walk.height, walk.planes, plan.wide) if wide and not empty else none
+    scalar_grid = none if empty else launch_grid(walk.width, walk.height, walk.planes, 1)
+    return Block(data, table, walk, wide, wide_grid, scalar_grid)
+
+
+def _index(name: str) -> int:
+    return 0 if name in ("src", "dst") else int(name.rpartition("_")[2])
+
+
+def _image(array: Array) -> bytes:
+    s = array.surface
+    return struct.pack("<Qqqq", array.view.ptr, s.pitch, s.plane, s.channel)
+
+
+def _target_record(plan: Plan, dests: Sequence[Array]) -> bytes:
+    if plan.write.layout != "separate":  # type: ignore[attr-defined]
+        return _image(dests[0])
+    if len(dests) == 1:
+        s = dests[0].surface
+        step, base = s.channel, dests[0].view.ptr
+        return b"".join(struct.pack("<Qqq", base + c * step, s.pitch, s.plane) for c in range(plan.out_dtype.channels))
+    return b"".join(struct.pack("<Qqq", d.view.ptr, d.surface.pitch, d.surface.plane) for d in dests)
+
+
+def _strides_fit(plan: Plan, walk: Extents, sources: Sequence[Array], dests: Sequence[Array]) -> bool:
+    """Whether every row of every array starts on the wide kernel's alignment, if the arrays themselves do."""
+    for arrays, align in ((sources, plan.source_align), (dests, plan.target_align)):
+        for array in arrays:
+            s = array.surface
+            if walk.height > 1 and s.pitch % align or walk.planes > 1 and s.plane % align or s.channel % align:
+                return False
+            if len(arrays) > 1 and array.view.ptr % align:
+                return False
+    return True

@@ -1,0 +1,238 @@
+"""Arithmetic: `Add Sub Mul Div Max Min AbsDiff Saturate SaturateFloat Abs Neg Sqr Sqrt Exp Ln Pow`."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from fkl.dtypes import DType
+from fkl.operations.base import Elementwise, Extents, Lowered
+from fkl.operations.values import numbers_tuple, pixel_bytes, pixel_field
+
+__all__ = [
+    "Abs", "AbsDiff", "Add", "Binary", "Div", "Exp", "Ln", "Max", "Min", "Mul", "Neg", "Pow", "Saturate",
+    "SaturateFloat", "Sqr", "Sqrt", "Sub", "Unary",
+]  # fmt: skip
+
+
+class Binary(Elementwise):
+    """``x op value``: the value is one number, or one number per channel, in the chain's own type."""
+
+    function: ClassVar[str]
+
+    def __init__(self, value: Any) -> None:
+        self.value = numbers_tuple(value, type(self).__name__)
+
+    def lower(self, dtype: DType) -> Lowered:
+        self.check(dtype)
+        return Lowered(f"auto {{y}} = {self.function}({{x}}, {{0}});", (pixel_field(dtype),), dtype)
+
+    def values(self, dtype: DType, extents: Extents) -> tuple[bytes, ...]:
+        return (pixel_bytes(dtype, self.value, type(self).__name__),)
+
+    def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return (self.value,), {}
+
+
+class Unary(Elementwise):
+    """``f(x)``, without values."""
+
+    function: ClassVar[str]
+
+    def lower(self, dtype: DType) -> Lowered:
+        self.check(dtype)
+        return Lowered(f"auto {{y}} = {self.function}({{x}});", (), dtype)
+
+
+class Add(Binary):
+    """``x + value``. Integers wrap modulo 2^n; float16 and bfloat16 add in float32 and round.
+
+    Parameters
+    ----------
+    value : number or sequence of numbers
+        One for all channels, or one per channel.
+    """
+
+    function = "add"
+
+
+class Sub(Binary):
+    """``x - value``. Integers wrap modulo 2^n.
+
+    Parameters
+    ----------
+    value : number or sequence of numbers
+        One for all channels, or one per channel.
+    """
+
+    function = "sub"
+
+
+class Mul(Binary):
+    """``x * value``. Integers wrap modulo 2^n.
+
+    Parameters
+    ----------
+    value : number or sequence of numbers
+        One for all channels, or one per channel.
+    """
+
+    function = "mul"
+
+
+class Div(Binary):
+    """``x / value``: IEEE for floats, truncated toward zero for integers (MIN / -1 gives MIN).
+
+    Parameters
+    ----------
+    value : number or sequence of numbers
+        One for all channels, or one per channel; none may be zero.
+
+    Raises
+    ------
+    ValueError
+        A zero.
+    """
+
+    function = "div"
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(value)
+        parts = self.value if isinstance(self.value, tuple) else (self.value,)
+        if any(v == 0 for v in parts):
+            raise ValueError(f"Div: a divisor is zero in {self.value!r}")
+
+
+class Max(Binary):
+    """The larger of ``x`` and ``value``; NaN loses to a number (`numpy.fmax`).
+
+    Parameters
+    ----------
+    value : number or sequence of numbers
+        One for all channels, or one per channel.
+    """
+
+    function = "max_"
+    takes = ("float", "integer", "bool")
+
+
+class Min(Binary):
+    """The smaller of ``x`` and ``value``; NaN loses to a number (`numpy.fmin`).
+
+    Parameters
+    ----------
+    value : number or sequence of numbers
+        One for all channels, or one per channel.
+    """
+
+    function = "min_"
+    takes = ("float", "integer", "bool")
+
+
+class AbsDiff(Binary):
+    """``|x - value|``, computed as max - min exactly and saturated to the type (`cv2.absdiff`).
+
+    Parameters
+    ----------
+    value : number or sequence of numbers
+        One for all channels, or one per channel.
+    """
+
+    function = "absdiff"
+
+
+class Saturate(Elementwise):
+    """Clamp to [low, high]; NaN stays NaN (`numpy.clip`).
+
+    Parameters
+    ----------
+    low, high : number or sequence of numbers
+        One for all channels, or one per channel.
+
+    Raises
+    ------
+    ValueError
+        ``low`` above ``high`` in any channel.
+    """
+
+    def __init__(self, low: Any, high: Any) -> None:
+        self.low = numbers_tuple(low, "Saturate")
+        self.high = numbers_tuple(high, "Saturate")
+        lows = self.low if isinstance(self.low, tuple) else (self.low,)
+        highs = self.high if isinstance(self.high, tuple) else (self.high,)
+        if len(lows) > 1 and len(highs) > 1 and len(lows) != len(highs):
+            raise ValueError(f"Saturate: low has {len(lows)} numbers and high has {len(highs)}")
+        count = max(len(lows), len(highs))
+        lows = lows * count if len(lows) == 1 else lows
+        highs = highs * count if len(highs) == 1 else highs
+        if any(not a <= b for a, b in zip(lows, highs, strict=True)):
+            raise ValueError(f"Saturate: low must not exceed high, got low={self.low!r}, high={self.high!r}")
+
+    def lower(self, dtype: DType) -> Lowered:
+        self.check(dtype)
+        field = pixel_field(dtype)
+        return Lowered("auto {y} = saturate({x}, {0}, {1});", (field, field), dtype)
+
+    def values(self, dtype: DType, extents: Extents) -> tuple[bytes, ...]:
+        return pixel_bytes(dtype, self.low, "Saturate"), pixel_bytes(dtype, self.high, "Saturate")
+
+    def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return (self.low, self.high), {}
+
+
+class SaturateFloat(Unary):
+    """Clamp to [0, 1]; NaN becomes 0. Float types only."""
+
+    function = "saturate_float"
+    takes = ("float",)
+
+
+class Abs(Unary):
+    """``|x|``; the smallest integer of a signed type stays itself."""
+
+    function = "abs_"
+
+
+class Neg(Unary):
+    """``-x``; integers wrap modulo 2^n."""
+
+    function = "neg"
+
+
+class Sqr(Unary):
+    """``x * x``; integers wrap modulo 2^n."""
+
+    function = "sqr"
+
+
+class Sqrt(Unary):
+    """Square root, correctly rounded. Float types only."""
+
+    function = "sqrt_"
+    takes = ("float",)
+
+
+class Exp(Unary):
+    """``e ** x`` within 2 ulp (16-bit floats 1 ulp). Float types only."""
+
+    function = "exp_"
+    takes = ("float",)
+
+
+class Ln(Unary):
+    """Natural logarithm within 2 ulp (16-bit floats 1 ulp). Float types only."""
+
+    function = "ln"
+    takes = ("float",)
+
+
+class Pow(Binary):
+    """``x ** power`` within 4 ulp (16-bit floats 1 ulp). Float types only.
+
+    Parameters
+    ----------
+    power : number or sequence of numbers
+        One for all channels, or one per channel.
+    """
+
+    function = "pow_"
+    takes = ("float",)

@@ -1,0 +1,243 @@
+"""A chain of operations -> a plan: the type before each operation, the parameter block, the size of the output.
+
+Knows operations and types; knows nothing of source text, compilers or devices. Called by `fkl.variant`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from fkl.dtypes import DType
+from fkl.operations.base import Extents, Field, Lowered, Operation, Read, Write
+
+__all__ = ["ChainError", "Plan", "Slot", "check_chain", "located", "make_plan"]
+
+#: Largest parameter block that a launch can carry by value (CUDA 12.1 and newer).
+PARAMETER_LIMIT = 32764
+
+#: Bytes of `Extents` at the head of every block: width, height, planes of the output.
+HEAD = 24
+
+
+class ChainError(ValueError):
+    """A chain that cannot be: no read, no write, or something after the write."""
+
+
+#: Bytes of plane records that travel inside the block; longer tables lie in memory of their own.
+INLINE_TABLE = 3584
+
+
+class Slot(NamedTuple):
+    """A placed field: the operation it belongs to, its name, and its offset in the block (or in a plane's record)."""
+
+    op: int
+    name: str
+    field: Field
+    offset: int
+
+
+class Plan(NamedTuple):
+    """Everything about a chain that its types decide.
+
+    Attributes
+    ----------
+    ops : tuple of Operation
+    dtypes : tuple of DType
+        The type before each operation; the last is the output's.
+    lowered : tuple of Lowered
+    slots : tuple of Slot
+    size : int
+        Bytes of the parameter block.
+    source, target : Slot
+        The records of the chain's read and write.
+    plane_slots : tuple of Slot
+        Fields of the record that every plane has in the plane table; empty if planes differ in nothing.
+    plane_size, inline_planes : int
+        Bytes of such a record, and how many the block itself holds.
+    table_offset : int
+        Offset of the table's address in the block; the inline records follow it.
+    wide : int
+        Pixels a thread of the wide kernel moves at once; 0 if the chain has none.
+    source_align, target_align : int
+        Alignment in bytes that the wide kernel needs of addresses and strides on each side.
+    """
+
+    ops: tuple[Operation, ...]
+    dtypes: tuple[DType, ...]
+    lowered: tuple[Lowered, ...]
+    slots: tuple[Slot, ...]
+    size: int
+    source: Slot
+    target: Slot
+    plane_slots: tuple[Slot, ...]
+    plane_size: int
+    inline_planes: int
+    table_offset: int
+    wide: int
+    source_align: int
+    target_align: int
+
+    @property
+    def read(self) -> Read:
+        """The chain's read."""
+        return self.ops[0]  # type: ignore[return-value]
+
+    @property
+    def write(self) -> Write:
+        """The chain's write."""
+        return self.ops[-1]  # type: ignore[return-value]
+
+    @property
+    def in_dtype(self) -> DType:
+        """The pixel type that is read."""
+        return self.dtypes[1]
+
+    @property
+    def out_dtype(self) -> DType:
+        """The pixel type that is written."""
+        return self.dtypes[-1]
+
+    @property
+    def elementwise(self) -> bool:
+        """Whether output pixel (x, y, z) depends on input pixel (x, y, z) alone."""
+        return all(op.role != "geometry" for op in self.ops)
+
+    def out_extents(self, extents: Extents) -> Extents:
+        """Size of the output for an input of this size."""
+        for i, op in enumerate(self.ops):
+            extents = located(i, op, op.extents, extents, self.dtypes[i], self.lowered[i].out)
+        return extents
+
+    def values(self, extents: Extents) -> list[tuple[bytes, ...]]:
+        """The bytes of every operation's fields for an input of this size.
+
+        Raises
+        ------
+        ValueError
+            A value that the chain's type cannot hold; the message names the operation.
+        """
+        out = []
+        for i, op in enumerate(self.ops):
+            out.append(located(i, op, op.values, self.dtypes[i], extents))
+            extents = op.extents(extents, self.dtypes[i], self.lowered[i].out)
+        return out
+
+
+def located(index: int, op: Operation, function, *args):  # type: ignore[no-untyped-def]
+    """Call and, if it refuses, say which operation of the chain did."""
+    try:
+        return function(*args)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"operation {index}, {op!r:.120}: {error}") from None
+
+
+def check_chain(ops: Sequence[object]) -> tuple[Operation, ...]:
+    """The chain as a tuple, if it starts with a read, ends with a write and has neither in between.
+
+    Raises
+    ------
+    TypeError
+        Something that is no operation.
+    ValueError
+        A chain without a read or a write, or with one in the wrong place.
+    """
+    for i, op in enumerate(ops):
+        if not isinstance(op, Operation):
+            hint = "; operations are objects: write fkl.Sqr(), not fkl.Sqr" if isinstance(op, type) else ""
+            raise TypeError(f"argument {i} of compose is no operation but {op!r:.80}{hint}")
+    chain: tuple[Operation, ...] = tuple(ops)  # type: ignore[arg-type]
+    if not chain or chain[0].role != "read":
+        first = f"starts with {chain[0]!r:.80}" if chain else "is empty"
+        raise ChainError(f"a chain starts with a read, such as TensorRead(); this one {first}")
+    if chain[-1].role != "write":
+        raise ChainError(f"a chain ends with a write, such as TensorWrite(); this one ends with {chain[-1]!r:.80}")
+    for i, op in enumerate(chain[1:-1], 1):
+        if op.role in ("read", "write"):
+            raise ChainError(f"operation {i}, {op!r:.80}: a {op.role} stands inside the chain; it belongs at the "
+                             f"{'start' if op.role == 'read' else 'end'}")
+    return chain
+
+
+def make_plan(ops: tuple[Operation, ...], dtype: DType, *, listed: bool = False) -> Plan:
+    """Plan a checked chain for this input type.
+
+    Parameters
+    ----------
+    ops : tuple of Operation
+        A checked chain.
+    dtype : DType
+        The pixel type it reads.
+    listed : bool
+        Whether the input is a list of images, each with a record of its own.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An operation that does not take the type the chain has there, or a parameter block beyond the limit.
+    """
+    dtypes, lowered = [dtype], []
+    for i, op in enumerate(ops):
+        low = located(i, op, op.lower, dtypes[-1])
+        if listed and i == 0:
+            low = low._replace(fields=tuple(f._replace(per_plane=True) for f in low.fields))
+        lowered.append(low)
+        dtypes.append(low.out)
+    block, planes = _Struct(HEAD), _Struct(0)
+    # The records of write and read come first: they change most often.
+    for i in (len(ops) - 1, *range(len(ops) - 1)):
+        for k, field in enumerate(lowered[i].fields):
+            name = "dst" if i == len(ops) - 1 else "src" if i == 0 else f"v{i}_{k}"
+            (planes if field.per_plane else block).add(i, name, field)
+    plane_size = planes.size(8)
+    inline_planes = INLINE_TABLE // plane_size if plane_size else 0
+    table_offset = block.size(8)
+    size = table_offset + (8 + inline_planes * plane_size if plane_size else 0)
+    if size > PARAMETER_LIMIT:
+        raise ChainError(
+            f"the chain's values take {size} bytes, a launch carries {PARAMETER_LIMIT}; "
+            "put repeated operations in a StaticLoop"
+        )
+    target = block.slots[0]
+    source = next(slot for slot in (*planes.slots, *block.slots) if slot.op == 0)
+    wide, source_align, target_align = _width(ops, dtypes[1], dtypes[-1])
+    return Plan(
+        ops, tuple(dtypes), tuple(lowered), tuple(block.slots), size, source, target, tuple(planes.slots), plane_size,
+        inline_planes, table_offset, wide, source_align, target_align,
+    )  # fmt: skip
+
+
+class _Struct:
+    """Places fields as a C compiler would."""
+
+    def __init__(self, head: int) -> None:
+        self.slots: list[Slot] = []
+        self.end = head
+
+    def add(self, op: int, name: str, field: Field) -> None:
+        offset = -(-self.end // field.align) * field.align
+        self.slots.append(Slot(op, name, field, offset))
+        self.end = offset + field.size
+
+    def size(self, align: int) -> int:
+        return -(-self.end // align) * align
+
+
+def _width(ops: tuple[Operation, ...], first: DType, last: DType) -> tuple[int, int, int]:
+    """Pixels a thread moves at once, so that the wider side moves 16 bytes, and the alignment each side then needs."""
+    if any(op.role == "geometry" for op in ops):
+        return 0, 1, 1
+    sides = [(ops[-1].layout, last)]  # type: ignore[attr-defined]
+    if ops[0].layout != "constant":  # type: ignore[attr-defined]
+        sides.append((ops[0].layout, first))  # type: ignore[attr-defined]
+    pixels = 16
+    for layout, dtype in sides:
+        unit = dtype.pixelsize if layout == "packed" and dtype.channels != 3 else dtype.itemsize
+        pixels = min(pixels, max(1, 16 // unit))
+    aligns = [_word(pixels * (d.pixelsize if layout == "packed" else d.itemsize)) for layout, d in sides]
+    return pixels, aligns[1] if len(aligns) > 1 else 1, aligns[0]
+
+
+def _word(run: int) -> int:
+    """The largest machine word that divides a run of bytes; the same rule as word_size() in image.h."""
+    return next(word for word in (16, 8, 4, 2, 1) if run % word == 0)

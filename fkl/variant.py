@@ -1,0 +1,124 @@
+"""A chain compiled for one input type: plan, source text, and the code loaded for it. Called by `fkl.binding`.
+
+Compiled code is shared: two chains with one source text share one library, whatever their values and bindings.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+from fkl.codegen import generate
+from fkl.dtypes import DType
+from fkl.operations.base import Operation
+from fkl.plan import Plan, make_plan
+
+if TYPE_CHECKING:
+    from fkl.runtime.launch import Library
+
+__all__ = ["Variant", "host_function", "loaded_modules"]
+
+_lock = threading.Lock()
+#: Code loaded on GPUs, least recently composed first: (source, fast_math, capability) -> Library.
+_libraries: OrderedDict[tuple[str, bool, tuple[int, int]], Library] = OrderedDict()
+#: Code loaded on the host: (source, fast_math) -> HostLibrary. Never unloaded.
+_host: dict[tuple[str, bool], Any] = {}
+
+
+def _limit() -> int:
+    """How many GPU modules stay loaded although no kernel uses them (``FKL_MODULE_CACHE``, 128)."""
+    text = os.environ.get("FKL_MODULE_CACHE", "128")
+    if not text.isdecimal():
+        raise ValueError(f"FKL_MODULE_CACHE must be a whole number, got {text!r}")
+    return int(text)
+
+
+class Variant:
+    """A chain for one input type.
+
+    Parameters
+    ----------
+    ops : tuple of Operation
+        A checked chain.
+    dtype : DType
+        The pixel type it reads.
+    fast_math : bool
+        Compile with contraction and approximate division.
+    listed : bool
+        Whether the input is a list of images.
+
+    Attributes
+    ----------
+    plan : Plan
+    source : str
+        The generated text.
+    """
+
+    __slots__ = ("fast_math", "plan", "source")
+
+    def __init__(self, ops: tuple[Operation, ...], dtype: DType, fast_math: bool, listed: bool) -> None:
+        self.plan: Plan = make_plan(ops, dtype, listed=listed)
+        self.source = generate(self.plan)
+        self.fast_math = fast_math
+
+    @property
+    def signature(self) -> str:
+        """Digest of everything that would cause a compile."""
+        return hashlib.sha256(f"{self.fast_math}\n{self.source}".encode()).hexdigest()[:32]
+
+    def library(self, device: int) -> Library:
+        """The chain's code for a device, compiled and loaded if it is not yet.
+
+        Raises
+        ------
+        fkl.CompileError
+            NVRTC is missing or refuses the source.
+        fkl.CudaError
+            The driver refuses the binary.
+        """
+        from fkl.runtime.context import compute_capability
+
+        capability = compute_capability(device)
+        key = (self.source, self.fast_math, capability)
+        with _lock:
+            found = _libraries.get(key)
+            if found is not None:
+                _libraries.move_to_end(key)
+                return found
+        from fkl.compiler.gpu import binary
+        from fkl.runtime.driver import driver_version
+        from fkl.runtime.launch import Library
+
+        image = binary(self.source, capability, fast_math=self.fast_math, driver_major=driver_version() // 1000)
+        made = Library(image)
+        with _lock:
+            library = _libraries.setdefault(key, made)
+            while len(_libraries) > max(_limit(), 1):
+                _libraries.popitem(last=False)
+        return library
+
+
+def host_function(variant: Variant) -> Any:
+    """The chain's band function on the host, compiled and loaded if it is not yet.
+
+    Raises
+    ------
+    fkl.CompileError
+        No host compiler, or it refuses the source.
+    """
+    key = (variant.source, variant.fast_math)
+    found = _host.get(key)
+    if found is None:
+        from fkl.compiler.host import library
+
+        found = _host.setdefault(key, library(variant.source, fast_math=variant.fast_math))
+    return found
+
+
+def loaded_modules() -> int:
+    """How many GPU modules this process keeps loaded."""
+    with _lock:
+        return len(_libraries)

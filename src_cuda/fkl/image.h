@@ -1,0 +1,176 @@
+// How pixels lie in memory: the records of the parameter block and the formats that load and store through them.
+// Used by generated chains as their Source and Target. All strides are bytes.
+#pragma once
+#include "fkl/pixel.h"
+
+namespace fkl {
+
+// One strided array: rows `pitch` apart, planes `plane` apart, channels `channel` apart (planar formats only).
+struct Image {
+  u8* data;
+  i64 pitch;
+  i64 plane;
+  i64 channel;
+};
+
+// One array for each channel.
+template <int C>
+struct Images {
+  struct One {
+    u8* data;
+    i64 pitch;
+    i64 plane;
+  } c[C];
+};
+
+// The largest machine word that divides a run of bytes.
+FKL_CONSTANT int word_size(int bytes) {
+  return bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
+}
+
+#if FKL_ON_DEVICE
+template <int BYTES> struct Word;
+template <> struct Word<16> { typedef uint4 type; };
+template <> struct Word<8> { typedef uint2 type; };
+template <> struct Word<4> { typedef u32 type; };
+template <> struct Word<2> { typedef u16 type; };
+template <> struct Word<1> { typedef u8 type; };
+
+// N values of T moved as the widest words that divide them; the address is aligned to that word.
+template <class T, int N>
+union Run {
+  static constexpr int bytes = int(sizeof(T)) * N;
+  static constexpr int word = word_size(bytes);
+  typedef typename Word<word>::type W;
+  T value[N];
+  W words[bytes / word];
+
+  __device__ __forceinline__ void load(const u8* at) {
+    FKL_UNROLL
+    for (int i = 0; i < bytes / word; ++i) words[i] = reinterpret_cast<const W*>(at)[i];
+  }
+  __device__ __forceinline__ void store(u8* at) const {
+    FKL_UNROLL
+    for (int i = 0; i < bytes / word; ++i) reinterpret_cast<W*>(at)[i] = words[i];
+  }
+};
+#endif
+
+// Channels beside each other.
+template <class T, int C>
+struct Packed {
+  typedef pixel<T, C> Pixel;
+  typedef Image Record;
+
+  FKL_FN u8* at(const Image& m, i64 x, i64 y, i64 z) { return m.data + z * m.plane + y * m.pitch + x * i64(sizeof(Pixel)); }
+  FKL_FN Pixel load(const Image& m, i64 x, i64 y, i64 z) { return *reinterpret_cast<const Pixel*>(at(m, x, y, z)); }
+  FKL_FN void store(const Image& m, i64 x, i64 y, i64 z, const Pixel& v) { *reinterpret_cast<Pixel*>(at(m, x, y, z)) = v; }
+
+#if FKL_ON_DEVICE
+  template <int V>
+  FKL_FN void load_run(const Image& m, i64 x, i64 y, i64 z, Pixel (&out)[V]) {
+    Run<Pixel, V> run;
+    run.load(at(m, x, y, z));
+    FKL_UNROLL
+    for (int i = 0; i < V; ++i) out[i] = run.value[i];
+  }
+  template <int V>
+  FKL_FN void store_run(const Image& m, i64 x, i64 y, i64 z, const Pixel (&in)[V]) {
+    Run<Pixel, V> run;
+    FKL_UNROLL
+    for (int i = 0; i < V; ++i) run.value[i] = in[i];
+    run.store(at(m, x, y, z));
+  }
+#endif
+};
+
+// Each channel in a plane of its own, all in one array.
+template <class T, int C>
+struct Planar {
+  typedef pixel<T, C> Pixel;
+  typedef Image Record;
+
+  FKL_FN u8* at(const Image& m, i64 x, i64 y, i64 z, int c) {
+    return m.data + z * m.plane + c * m.channel + y * m.pitch + x * i64(sizeof(T));
+  }
+  FKL_FN Pixel load(const Image& m, i64 x, i64 y, i64 z) {
+    Pixel v;
+    FKL_UNROLL
+    for (int c = 0; c < C; ++c) v.v[c] = *reinterpret_cast<const T*>(at(m, x, y, z, c));
+    return v;
+  }
+  FKL_FN void store(const Image& m, i64 x, i64 y, i64 z, const Pixel& v) {
+    FKL_UNROLL
+    for (int c = 0; c < C; ++c) *reinterpret_cast<T*>(at(m, x, y, z, c)) = v.v[c];
+  }
+
+#if FKL_ON_DEVICE
+  template <int V>
+  FKL_FN void load_run(const Image& m, i64 x, i64 y, i64 z, Pixel (&out)[V]) {
+    FKL_UNROLL
+    for (int c = 0; c < C; ++c) {
+      Run<T, V> run;
+      run.load(at(m, x, y, z, c));
+      FKL_UNROLL
+      for (int i = 0; i < V; ++i) out[i].v[c] = run.value[i];
+    }
+  }
+  template <int V>
+  FKL_FN void store_run(const Image& m, i64 x, i64 y, i64 z, const Pixel (&in)[V]) {
+    FKL_UNROLL
+    for (int c = 0; c < C; ++c) {
+      Run<T, V> run;
+      FKL_UNROLL
+      for (int i = 0; i < V; ++i) run.value[i] = in[i].v[c];
+      run.store(at(m, x, y, z, c));
+    }
+  }
+#endif
+};
+
+// Each channel in an array of its own.
+template <class T, int C>
+struct Separate {
+  typedef pixel<T, C> Pixel;
+  typedef Images<C> Record;
+
+  FKL_FN u8* at(const Record& m, i64 x, i64 y, i64 z, int c) {
+    return m.c[c].data + z * m.c[c].plane + y * m.c[c].pitch + x * i64(sizeof(T));
+  }
+  FKL_FN void store(const Record& m, i64 x, i64 y, i64 z, const Pixel& v) {
+    FKL_UNROLL
+    for (int c = 0; c < C; ++c) *reinterpret_cast<T*>(at(m, x, y, z, c)) = v.v[c];
+  }
+
+#if FKL_ON_DEVICE
+  template <int V>
+  FKL_FN void store_run(const Record& m, i64 x, i64 y, i64 z, const Pixel (&in)[V]) {
+    FKL_UNROLL
+    for (int c = 0; c < C; ++c) {
+      Run<T, V> run;
+      FKL_UNROLL
+      for (int i = 0; i < V; ++i) run.value[i] = in[i].v[c];
+      run.store(at(m, x, y, z, c));
+    }
+  }
+#endif
+};
+
+// The same pixel everywhere; its record is the pixel.
+template <class T, int C>
+struct Constant {
+  typedef pixel<T, C> Pixel;
+  typedef pixel<T, C> Record;
+
+  FKL_FN Pixel load(const Record& m, i64, i64, i64) { return m; }
+
+#if FKL_ON_DEVICE
+  template <int V>
+  FKL_FN void load_run(const Record& m, i64, i64, i64, Pixel (&out)[V]) {
+    FKL_UNROLL
+    for (int i = 0; i < V; ++i) out[i] = m;
+  }
+#endif
+};
+
+}  // namespace fkl
