@@ -1,0 +1,95 @@
+// Conversions between scalar types, defined for every value of every pair: cast and saturate_cast.
+#pragma once
+
+#include "fkl/numeric.h"
+
+namespace fkl {
+
+// A float to an integer: truncated toward zero, out of range saturated, NaN to 0.  The value is compared before it is
+// converted, since an unchecked conversion is undefined and differs between the CPU and the GPU.
+template <class To, class F>
+FKL_FN To truncate(F x) {
+  using N = number<To>;
+  const F above = F(N::above());
+  const F below = N::is_signed ? -above : F(0);
+  const F safe = x > below && x < above ? x : F(0);
+  return x >= above ? N::highest() : x <= below ? N::lowest() : To(safe);
+}
+
+// A finite x no larger than `most` in magnitude; infinities and NaN as they are.
+template <class F>
+FKL_FN F clamp_finite(F x, F most) {
+  const F clamped = x > most ? most : x < -most ? -most : x;
+  return magnitude(x) == F(float_of(0x7f800000u)) ? x : clamped;
+}
+
+// One scalar by the rules of `cast`.
+template <class To, class From>
+FKL_FN To cast_scalar(From x) {
+  using N = number<From>;
+  if constexpr (same<To, b8>) {
+    return to_b8(N::get(x) != 0);  // NaN is true, as in NumPy
+  } else if constexpr (same<To, From>) {
+    return x;
+  } else if constexpr (N::is_float && number<To>::is_integer) {
+    return truncate<To>(N::get(x));
+  } else if constexpr (number<To>::is_half) {
+    return from_f32<To>(f32(N::get(x)));  // 64-bit sources round twice, by definition
+  } else {
+    return To(N::get(x));
+  }
+}
+
+// An integer clamped to the range of another integer type.  The limits of To compared with are values of From.
+template <class To, class From>
+FKL_FN To clamp_integer(From x) {
+  using N = number<From>;
+  using M = number<To>;
+  if constexpr (N::is_signed && (!M::is_signed || M::bits < N::bits)) {
+    if (x < From(M::lowest())) return M::lowest();
+  }
+  if constexpr (M::bits - M::is_signed < N::bits - N::is_signed) {
+    if (x > From(M::highest())) return M::highest();
+  }
+  return To(x);
+}
+
+// One scalar by the rules of `saturate_cast`.
+template <class To, class From>
+FKL_FN To saturate_scalar(From x) {
+  using N = number<From>;
+  using M = number<To>;
+  if constexpr (same<To, From> || same<To, b8> || same<From, b8>) {
+    return cast_scalar<To>(x);
+  } else if constexpr (N::is_float && M::is_integer) {
+    return truncate<To>(round_even(N::get(x)));
+  } else if constexpr (N::is_integer && M::is_integer) {
+    return clamp_integer<To>(x);
+  } else if constexpr (M::is_half) {
+    return from_f32<To>(clamp_finite(saturate_scalar<f32>(x), M::get(M::highest())));
+  } else if constexpr (same<From, f64> && same<To, f32>) {
+    return f32(clamp_finite(x, f64(M::highest())));
+  } else {
+    return cast_scalar<To>(x);
+  }
+}
+
+// Every channel converted: float to integer truncates and saturates (NaN gives 0), integer to narrower integer wraps,
+// to bool is x != 0, to a float rounds to nearest even and overflows to infinity.
+template <class To, class From, int C>
+FKL_FN pixel<To, C> cast(pixel<From, C> a) {
+  pixel<To, C> r;
+  FKL_CHANNELS(c, C) r.v[c] = cast_scalar<To>(a.v[c]);
+  return r;
+}
+
+// Every channel converted: float to integer rounds half to even, then clamps (NaN gives 0), integer to integer clamps,
+// to a float clamps finite values and keeps infinities and NaN; bool as `cast`.
+template <class To, class From, int C>
+FKL_FN pixel<To, C> saturate_cast(pixel<From, C> a) {
+  pixel<To, C> r;
+  FKL_CHANNELS(c, C) r.v[c] = saturate_scalar<To>(a.v[c]);
+  return r;
+}
+
+}  // namespace fkl
