@@ -52,8 +52,9 @@ def _chain(plan: Plan) -> list[str]:
         "struct Chain {",
         f"  typedef {source} Source;",
         f"  typedef {target} Target;",
-        f"  FKL_FN const Source::Record& source(const Params& p, i64 z) {{ return {read}; }}",
-        "  FKL_FN Target::Pixel body(const Params& p, i64 x, i64 y, i64 z, const Source::Pixel& a0) {",
+        f"  FKL_FN const Source::Record& source(const Params& p, [[maybe_unused]] i64 z) {{ return {read}; }}",
+        "  FKL_FN Target::Pixel body([[maybe_unused]] const Params& p, [[maybe_unused]] i64 x, [[maybe_unused]] i64 y,",
+        "                            [[maybe_unused]] i64 z, const Source::Pixel& a0) {",
     ]
     names = {(slot.op, slot.name): f"p.{slot.name}" for slot in plan.slots}
     names |= {(slot.op, slot.name): f"p.plane(z).{slot.name}" for slot in plan.plane_slots}

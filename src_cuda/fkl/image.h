@@ -23,10 +23,9 @@ struct Images {
   } c[C];
 };
 
-// The largest machine word that divides a run of bytes.
-FKL_CONSTANT int word_size(int bytes) {
-  return bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
-}
+// The largest machine word that divides a run of bytes; fkl/plan.py has the same rule.
+template <int B>
+constexpr int word_size = B % 16 == 0 ? 16 : B % 8 == 0 ? 8 : B % 4 == 0 ? 4 : B % 2 == 0 ? 2 : 1;
 
 #if FKL_ON_DEVICE
 template <int BYTES> struct Word;
@@ -40,7 +39,7 @@ template <> struct Word<1> { typedef u8 type; };
 template <class T, int N>
 union Run {
   static constexpr int bytes = int(sizeof(T)) * N;
-  static constexpr int word = word_size(bytes);
+  static constexpr int word = word_size<bytes>;
   typedef typename Word<word>::type W;
   T value[N];
   W words[bytes / word];

@@ -1,0 +1,181 @@
+"""A checked chain with its compiled variants and bindings: the part of a kernel that both targets share.
+
+`fkl.gpu.GpuChain` and `fkl.host.HostChain` add how a target prepares and runs a call; `fkl.kernel` owns them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fkl.binding import Array, bind_destination, bind_list, bind_source, check_overlap, list_extents, place
+from fkl.dtypes import DType
+from fkl.operations.base import Extents, Operation
+from fkl.operations.reads import ReadSet
+from fkl.variant import Variant
+
+__all__ = ["Chain", "Request"]
+
+
+class Request:
+    """One call, checked: the variant, the arrays it reads and writes, and the object to return.
+
+    Attributes
+    ----------
+    variant : Variant
+    extents : Extents
+        Size of the input.
+    sources, dests : list of Array
+    out : object
+        The array given or allocated for the output.
+    device : int
+        CUDA ordinal, -1 for the host.
+    """
+
+    __slots__ = ("dests", "device", "extents", "out", "sources", "variant")
+
+    def __init__(
+        self, variant: Variant, extents: Extents, sources: list[Array], dests: list[Array], out: Any, device: int
+    ) -> None:
+        self.variant = variant
+        self.extents = extents
+        self.sources = sources
+        self.dests = dests
+        self.out = out
+        self.device = device
+
+
+class Chain:
+    """A checked chain, its variants by input type, and what is bound to it.
+
+    Parameters
+    ----------
+    ops : tuple of Operation
+        A checked chain.
+    fast_math : bool
+        Compile with contraction and approximate division.
+    """
+
+    target: str = ""
+
+    def __init__(self, ops: tuple[Operation, ...], fast_math: bool) -> None:
+        self.ops = ops
+        self.fast_math = fast_math
+        self.variants: dict[tuple[DType, bool], Variant] = {}
+        self.source: Array | None = None
+        self.dest: Any = None
+
+    @property
+    def read(self) -> Any:
+        """The chain's read."""
+        return self.ops[0]
+
+    @property
+    def write(self) -> Any:
+        """The chain's write."""
+        return self.ops[-1]
+
+    @property
+    def generates(self) -> bool:
+        """Whether the chain makes its own input (`ReadSet`)."""
+        return isinstance(self.read, ReadSet)
+
+    def variant(self, dtype: DType, *, listed: bool = False) -> Variant:
+        """The chain for this input type, planned once."""
+        key = (dtype, listed)
+        found = self.variants.get(key)
+        if found is None:
+            found = self.variants[key] = Variant(self.ops, dtype, self.fast_math, listed)
+        return found
+
+    # -- what a target defines ------------------------------------------------------------------------------------
+
+    def view(self, obj: Any, role: str) -> Any:
+        """A view of an array on the chain's target; raises if it lies elsewhere."""
+        raise NotImplementedError
+
+    def allocate(self, like: Any, shape: tuple[int, ...], base: str, device: int, stream: int) -> Any:
+        """A fresh output in the framework of ``like`` (None: the target's own)."""
+        raise NotImplementedError
+
+    def default_device(self) -> int:
+        """Where a chain without input runs."""
+        raise NotImplementedError
+
+    # -- one call -------------------------------------------------------------------------------------------------
+
+    def request(self, x: Any, out: Any, stream: int = 0) -> Request:
+        """Check one call against the chain and its bindings, and allocate the output if none is given.
+
+        Raises
+        ------
+        TypeError
+            No input, or an input the chain cannot take at all.
+        ValueError
+            An array that does not fit.
+        """
+        sources, extents, variant, device = self._input(x)
+        plan = variant.plan
+        result = plan.out_extents(extents)
+        plan.values(extents)
+        target = out if out is not None else self.dest
+        if target is None:
+            like = sources[0].view if sources else None
+            shape = plan.write.shape(result, plan.out_dtype)  # type: ignore[attr-defined]
+            target = self.allocate(like, shape, plan.out_dtype.base, device, stream)
+        dests = self.bind_dests(target, variant, result)
+        for array in dests:
+            if array.view.device != device:
+                raise ValueError(
+                    f"input and output lie on one device; the input is on {place(device)}, the output on "
+                    f"{place(array.view.device)}"
+                )
+        check_overlap(plan, sources, dests)
+        return Request(variant, extents, sources, dests, target, device)
+
+    def bind_dests(self, target: Any, variant: Variant, result: Extents) -> list[Array]:
+        """See the output, one array or one per channel, in the layout of the chain's write."""
+        if isinstance(target, (list, tuple)):
+            if self.write.layout != "separate":
+                raise TypeError(f"{type(self.write).__name__} writes one array, not a list; SplitWrite takes a list of channels")
+            views: Any = [self.view(t, "output") for t in target]
+        else:
+            views = self.view(target, "output")
+        return bind_destination(self.write, views, variant.plan, result)
+
+    def _input(self, x: Any) -> tuple[list[Array], Extents, Variant, int]:
+        if self.generates:
+            if x is not None:
+                raise TypeError("this chain starts with ReadSet and generates its input; call it without one")
+            read = self.read
+            device = self.default_device()
+            if self.dest is not None and not isinstance(self.dest, list):
+                device = self.view(self.dest, "output").device
+            return [], Extents(read.width, read.height, 1, 2), self.variant(read.dtype), device
+        if isinstance(x, (list, tuple)):
+            if self.source is not None:
+                raise ValueError("a bound kernel reads one array, not a list; compose without binding to call with a list")
+            arrays = bind_list(self.read, [self.view(v, "input") for v in x])
+            return arrays, list_extents(arrays), self.variant(arrays[0].surface.dtype, listed=True), arrays[0].view.device
+        if x is None:
+            if self.source is None:
+                raise TypeError(
+                    "this kernel has no bound input: call k(x), or bind one at compose: "
+                    f"compose({type(self.read).__name__}(x), ...)"
+                )
+            array = self.source
+        else:
+            array = bind_source(self.read, self.view(x, "input"))
+            self._check_like_bound(array)
+        return [array], array.surface.extents, self.variant(array.surface.dtype), array.view.device
+
+    def _check_like_bound(self, array: Array) -> None:
+        """An override has the dtype, shape and device of the bound input."""
+        if self.source is None:
+            return
+        bound, given = self.source.view, array.view
+        if bound.dtype != given.dtype or tuple(bound.shape) != tuple(given.shape) or bound.device != given.device:
+            raise ValueError(
+                f"the input must be like the bound one: {bound.dtype} of shape {tuple(bound.shape)} on "
+                f"{place(bound.device)}; got {given.dtype} of shape {tuple(given.shape)} on {place(given.device)}. "
+                "Compose without binding for inputs that change"
+            )

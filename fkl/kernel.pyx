@@ -1,0 +1,465 @@
+"""`compose` and `FusedKernel`: what a user calls. Everything a bound launch needs was fixed before; see `_call`."""
+
+cimport cython
+from cpython.object cimport PyObject
+from cpython.tuple cimport PyTuple_GET_SIZE, PyTuple_GET_ITEM
+from libc.stdint cimport uint64_t, uintptr_t
+
+from fkl.runtime.driver cimport fkl_CUstream
+from fkl.runtime.frameworks cimport current_stream
+from fkl.runtime.launch cimport Launch
+from fkl.runtime.stream cimport decode_stream
+from fkl.runtime.view cimport Array, ArrayView, read_array, wait_producer
+
+from fkl.dtypes import parse_dtype
+from fkl.gpu import GpuChain
+from fkl.host import HostChain
+from fkl.operations.base import Extents
+from fkl.plan import check_chain
+
+cdef extern from *:
+    """
+    #include <stddef.h>
+    #include <string.h>
+
+    typedef PyObject *(*fkl_vectorcall)(PyObject *, PyObject *const *, size_t, PyObject *);
+
+    /* Give a static extension type a vectorcall slot: Cython 3 still calls __call__ with a tuple and a dictionary. */
+    static int fkl_set_vectorcall(PyTypeObject *type, Py_ssize_t offset) {
+        if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) return 0;
+        type->tp_vectorcall_offset = offset;
+        type->tp_call = PyVectorcall_Call;
+        type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
+        PyType_Modified(type);
+        return 1;
+    }
+    """
+    ctypedef PyObject* (*fkl_vectorcall)(PyObject*, PyObject* const*, size_t, PyObject*) noexcept
+    int fkl_set_vectorcall(type cls, Py_ssize_t offset)
+    Py_ssize_t PyVectorcall_NARGS(size_t)
+
+
+cdef inline bint same_array(const Array* a, const Array* b) noexcept nogil:
+    """Whether two arrays differ in their address only."""
+    cdef int i
+    if a.base != b.base or a.ndim != b.ndim or a.device != b.device:
+        return False
+    for i in range(a.ndim):
+        if a.shape[i] != b.shape[i] or a.strides[i] != b.strides[i]:
+            return False
+    return True
+
+
+cdef inline uint64_t span(const Array* a, int itemsize) noexcept nogil:
+    """Bytes from an array's first to one past its last."""
+    cdef uint64_t reach = itemsize
+    cdef int i
+    for i in range(a.ndim):
+        if a.shape[i] == 0:
+            return 0
+        reach += <uint64_t>((a.shape[i] - 1) * a.strides[i])
+    return reach
+
+
+@cython.final
+cdef class FusedKernel:
+    """A chain of operations as one kernel. Made by `compose`; see there for what a call means.
+
+    Attributes
+    ----------
+    ops : tuple of Operation
+        The chain.
+    target : str
+        "gpu" or "cpu".
+    is_bound : bool
+        Whether `k()` needs no argument.
+    signature : str or None
+        Digest of what would cause a compile, once the input's type is known.
+    """
+
+    cdef fkl_vectorcall vectorcall
+    cdef object chain
+    cdef dict options
+    cdef readonly tuple ops
+    cdef readonly str target
+    cdef bint closed
+    # The bound launch, the object it returns, and what tells the framework's current stream.
+    cdef Launch bound
+    cdef object bound_out
+    cdef ArrayView origin
+    # The last launch with arrays given at the call: reused while only addresses change.
+    cdef Launch memo
+    cdef Array memo_in
+    cdef Array memo_out
+    cdef uint64_t memo_in_span
+    cdef uint64_t memo_out_span
+    cdef bint memo_in_place
+    # An event to wait for before the first launch: the producer of a bound input may still be writing.
+    cdef object pending
+    cdef object __weakref__
+
+    def __cinit__(self):
+        self.vectorcall = <fkl_vectorcall>_vectorcall
+        self.closed = False
+
+    def __init__(self, chain, dict options):
+        self.chain = chain
+        self.options = options
+        self.ops = chain.ops
+        self.target = chain.target
+        if self.target == "gpu":
+            self._bind()
+
+    def _bind(self):
+        made = self.chain.bind()
+        source = self.chain.source
+        if source is not None:
+            self.origin = source.view
+            self.pending = _producer_event(source.view)
+        if made is None:
+            return
+        launch, request = made
+        self.bound = launch
+        self.bound_out = request.out
+        if self.origin is None:
+            self.origin = request.dests[0].view
+
+    # -- calls ----------------------------------------------------------------------------------------------------
+
+    cdef object _run(self, object x, object out, object stream):
+        """One call: the bound launch as it is, the last launch with new addresses, or the long way."""
+        cdef uintptr_t handle = 0
+        if self.bound is not None and x is None and out is None:
+            if stream is None:
+                current_stream(&self.origin.a, &handle)
+                if self.pending is not None:
+                    self._wait_pending(handle)
+            else:
+                decode_stream(stream, &handle)
+                self._note(stream, handle)
+            self.bound.run(self.bound.source, self.bound.target, <fkl_CUstream>handle)
+            return self.bound_out
+        if self.memo is not None and x is not None and out is not None and self._again(x, out, stream):
+            return out
+        return self._call(x, out, stream)
+
+    cdef bint _again(self, object x, object out, object stream) except -1:
+        """Repeat the last launch if only addresses changed; False: go the long way."""
+        cdef Array a
+        cdef Array b
+        cdef uintptr_t handle = 0
+        cdef uint64_t pa, pb
+        if isinstance(x, (list, tuple)) or isinstance(out, (list, tuple)):
+            return False
+        read_array(x, &a, False)
+        if not same_array(&a, &self.memo_in):
+            return False
+        read_array(out, &b, True)
+        if not same_array(&b, &self.memo_out) or b.readonly:
+            return False
+        pa, pb = <uint64_t>a.ptr, <uint64_t>b.ptr
+        if pa < pb + self.memo_out_span and pb < pa + self.memo_in_span and not (self.memo_in_place and pa == pb):
+            return False
+        if stream is None:
+            current_stream(&a, &handle)
+        else:
+            decode_stream(stream, &handle)
+        if a.has_stream:
+            wait_producer(&a, <fkl_CUstream>handle)
+        if b.has_stream:
+            wait_producer(&b, <fkl_CUstream>handle)
+        self.memo.run(pa, pb, <fkl_CUstream>handle)
+        return True
+
+    def _call(self, x, out, stream):
+        """The long way: every check, a fresh block, and a launch that may be reused by the next call."""
+        cdef uintptr_t handle = 0
+        cdef ArrayView view
+        cdef Launch launch
+        if self.closed:
+            raise ValueError("this kernel is closed")
+        if self.target == "cpu":
+            return self.chain.call(x, out, stream)
+        if stream is not None:
+            decode_stream(stream, &handle)
+        else:
+            handle = self._current(x, out)
+        request = self.chain.request(x, out, handle)
+        launch = self.chain.prepare(request)
+        if stream is None and self.pending is not None and x is None:
+            self._wait_pending(handle)
+        for array in (*(request.sources if x is not None else ()), *(request.dests if out is not None else ())):
+            view = array.view
+            if view.a.has_stream:
+                wait_producer(&view.a, <fkl_CUstream>handle)
+        launch.run(launch.source, launch.target, <fkl_CUstream>handle)
+        for array in (*request.sources, *request.dests):
+            array.view.note_use(stream, handle)
+        if len(request.sources) == 1 and launch.source_offset >= 0 and launch.target_offset >= 0:
+            self._remember(launch, request)
+        return request.out
+
+    cdef uintptr_t _current(self, object x, object out) except? 0:
+        """The current stream of the framework that the arrays of a call come from."""
+        cdef uintptr_t handle = 0
+        cdef ArrayView view
+        first = x if x is not None else self.origin if self.origin is not None else out
+        if isinstance(first, (list, tuple)):
+            first = first[0] if first else None
+        if first is None and self.chain.dest is not None:
+            first = self.chain.dest[0] if isinstance(self.chain.dest, list) else self.chain.dest
+        if first is None:
+            return 0
+        view = first if isinstance(first, ArrayView) else self.chain.view(first, "input")
+        current_stream(&view.a, &handle)
+        return handle
+
+    cdef int _remember(self, Launch launch, object request) except -1:
+        cdef ArrayView a = request.sources[0].view
+        cdef ArrayView b = request.dests[0].view
+        self.memo_in, self.memo_out = a.a, b.a
+        self.memo_in_span = span(&a.a, a.itemsize)
+        self.memo_out_span = span(&b.a, b.itemsize)
+        self.memo_in_place = a.a.ptr == b.a.ptr
+        self.memo = launch
+        return 0
+
+    cdef int _note(self, object stream, uintptr_t handle) except -1:
+        """Bound buffers learn of every stream that uses them, so that none is freed too early."""
+        self.origin.note_use(stream, handle)
+        return 0
+
+    cdef int _wait_pending(self, uintptr_t handle) except -1:
+        event, self.pending = self.pending, None
+        event.wait_on(handle)
+        return 0
+
+    # -- the rest -------------------------------------------------------------------------------------------------
+
+    def compile(self, dtype, shape):
+        """Compile for inputs of this type, so that the first call is as fast as the next.
+
+        Parameters
+        ----------
+        dtype : dtype
+            Scalar or pixel type of the input.
+        shape : tuple of int
+            The input's shape; checked against the chain's values, never compiled in.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The chain does not take such an input.
+        """
+        from fkl.layout import packed_surface, planar_surface, tight_strides
+
+        self._open()
+        parsed = parse_dtype(dtype)
+        read = self.chain.read
+        if self.chain.generates:
+            self.chain.compile(read.dtype)
+            return
+        scalar = parsed.with_channels(1)
+        sizes = tuple(int(n) for n in shape)
+        if any(n < 0 for n in sizes):
+            raise ValueError(f"a shape has no negative size, got {sizes}")
+        strides = tight_strides(sizes, scalar.itemsize)
+        if read.layout == "planar":
+            surface = planar_surface(sizes, strides, scalar, read.channels)
+        else:
+            if parsed.channels > 1 and (len(sizes) < 3 or sizes[-1] != parsed.channels):
+                sizes, strides = (*sizes, parsed.channels), tight_strides((*sizes, parsed.channels), scalar.itemsize)
+            channels = parsed.channels if parsed.channels > 1 else read.channels
+            surface = packed_surface(sizes, strides, scalar, channels)
+        variant = self.chain.variant(surface.dtype)
+        variant.plan.out_extents(surface.extents)
+        variant.plan.values(surface.extents)
+        self.chain.compile(surface.dtype)
+
+    def source_for(self, dtype, size=None):
+        """The generated source for an input of this type.
+
+        Parameters
+        ----------
+        dtype : dtype
+            Pixel type of the input, such as "uint8x3".
+        size : (width, height, planes), optional
+            Checked against the chain's values; it never changes the text.
+
+        Returns
+        -------
+        str
+        """
+        variant = self.chain.variant(parse_dtype(dtype))
+        if size is not None:
+            sizes = tuple(int(n) for n in size)
+            if not 1 <= len(sizes) <= 3 or any(n < 0 for n in sizes):
+                raise ValueError(f"size is (width, height, planes), none of them negative; got {size!r}")
+            width, height, planes = (*sizes, 1, 1)[:3]
+            extents = Extents(width, height, planes, 3 if planes > 1 else 2)
+            variant.plan.out_extents(extents)
+            variant.plan.values(extents)
+        return variant.source
+
+    @property
+    def signature(self):
+        """Digest of everything that would cause a compile; None until the input's type is known."""
+        if self.chain.source is not None:
+            return self.chain.variant(self.chain.source.surface.dtype).signature
+        if self.chain.generates:
+            return self.chain.variant(self.chain.read.dtype).signature
+        found = list(self.chain.variants.values())
+        return found[-1].signature if found else None
+
+    @property
+    def is_bound(self):
+        """Whether `k()` needs no argument: the read is bound, or generates its input."""
+        return not self.closed and (self.chain.source is not None or self.chain.generates)
+
+    def clone(self):
+        """A kernel of the same chain and bindings with a launch of its own, to overlap on another stream."""
+        self._open()
+        return compose(*self.ops, **self.options)
+
+    def close(self):
+        """Drop bindings and launches. Further calls raise `ValueError`; closing twice is allowed."""
+        self.closed = True
+        self.bound = self.memo = None
+        self.bound_out = self.origin = self.pending = None
+        if self.chain is not None:
+            self.chain.source = self.chain.dest = None
+
+    cdef int _open(self) except -1:
+        if self.closed:
+            raise ValueError("this kernel is closed")
+        return 0
+
+    def __call__(self, x=None, out=None, stream=None):
+        return self._run(x, out, stream)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+    def __reduce__(self):
+        if self.chain.source is not None or self.chain.dest is not None:
+            raise TypeError(
+                "a bound kernel holds device pointers and cannot be pickled; compose without binding, pickle that, and "
+                "bind where it is used"
+            )
+        return _rebuild, (self.ops, self.options)
+
+    def __repr__(self):
+        state = "closed" if self.closed else "bound" if self.bound is not None else (
+            "read bound" if self.chain.source is not None else "unbound")
+        chain = " -> ".join(repr(op) for op in self.ops[:12])
+        if len(self.ops) > 12:
+            chain += f" -> ... ({len(self.ops)} operations)"
+        return f"<fkl.FusedKernel {self.target}, {state}: {chain}>"
+
+
+def _rebuild(ops, options):
+    return compose(*ops, **options)
+
+
+def _producer_event(view):
+    """An event on the stream that fills a bound input, if the producer named one."""
+    if view.stream is None:
+        return None
+    from fkl.runtime.stream import Event
+
+    event = Event(device=view.device)
+    event.record(view.stream)
+    return event
+
+
+cdef object _vectorcall(object callable, PyObject* const* args, size_t nargsf, PyObject* kwnames):
+    """The call's entry: sorts x, out and stream out of the C argument vector, without building tuple or dictionary."""
+    cdef FusedKernel self = <FusedKernel>callable
+    cdef Py_ssize_t given = PyVectorcall_NARGS(nargsf)
+    cdef Py_ssize_t named = 0 if kwnames == NULL else PyTuple_GET_SIZE(<object>kwnames)
+    cdef Py_ssize_t i
+    cdef PyObject* values[3]
+    if given == 0 and named == 0:
+        return self._run(None, None, None)
+    if given > 3:
+        raise TypeError(f"a kernel takes at most x, out and stream, got {given} arguments")
+    values[0] = values[1] = values[2] = <PyObject*>None
+    for i in range(given):
+        values[i] = args[i]
+    for i in range(named):
+        slot = _slot_of(<object>PyTuple_GET_ITEM(<object>kwnames, i), given)
+        values[slot] = args[given + i]
+    return self._run(<object>values[0], <object>values[1], <object>values[2])
+
+
+cdef str _STREAM = "stream"
+cdef str _OUT = "out"
+cdef str _X = "x"
+
+
+cdef inline Py_ssize_t _slot_of(object name, Py_ssize_t given) except -1:
+    cdef Py_ssize_t slot
+    # Keyword names are interned, so identity nearly always decides.
+    if name is _STREAM:
+        slot = 2
+    elif name is _OUT:
+        slot = 1
+    elif name is _X:
+        slot = 0
+    else:
+        slot = 2 if name == "stream" else 1 if name == "out" else 0 if name == "x" else 3
+        if slot == 3:
+            raise TypeError(f"a kernel takes x, out and stream, got an unexpected argument {name!r}")
+    if slot < given:
+        raise TypeError(f"argument {name!r} was given twice")
+    return slot
+
+
+def _install_vectorcall():
+    """Set the slot once, at import; if the type cannot take it, `__call__` serves as usual."""
+    probe = FusedKernel.__new__(FusedKernel)
+    cdef FusedKernel instance = probe
+    fkl_set_vectorcall(FusedKernel, <char*>&instance.vectorcall - <char*><PyObject*>instance)
+
+
+_install_vectorcall()
+
+
+def compose(*ops, target="gpu", fast_math=False, thread_fusion=None):
+    """Fuse a chain of operations into one kernel.
+
+    Parameters
+    ----------
+    *ops : Operation
+        A read, any operations, a write.
+    target : {"gpu", "cpu"}
+        Where it runs. The CPU target takes and gives NumPy arrays and binds no read or write.
+    fast_math : bool
+        Allow multiply-add contraction and approximate division; results may then differ in the last bits.
+    thread_fusion : bool, optional
+        None (the default) lets a thread move several pixels where that is possible, False never; results are the same.
+
+    Returns
+    -------
+    FusedKernel
+        ``k(x=None, out=None, stream=None)`` returns the array written. With the read bound, the chain is compiled
+        here and ``k()`` needs no argument; else it compiles at the first call of each input type.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Something that is no operation, a chain without a read or a write, a value its type cannot hold, an array that
+        does not fit.
+    """
+    if target not in ("gpu", "cpu"):
+        raise ValueError(f'target is "gpu" or "cpu", got {target!r}')
+    for name, value in (("fast_math", fast_math), ("thread_fusion", thread_fusion)):
+        if not isinstance(value, bool) and not (name == "thread_fusion" and value is None):
+            raise TypeError(f"{name} is a bool, got {value!r}")
+    chain = check_chain(ops)
+    options = {"target": target, "fast_math": fast_math, "thread_fusion": thread_fusion}
+    made = GpuChain(chain, fast_math, thread_fusion) if target == "gpu" else HostChain(chain, fast_math)
+    return FusedKernel(made, options)

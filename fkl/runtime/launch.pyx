@@ -1,0 +1,258 @@
+"""Loaded code (`Library`) and prepared launches (`Launch`): everything `k()` needs, fixed beforehand.
+
+Knows blobs, offsets and grids; knows nothing of operations. Made by `fkl.gpu`, run by `fkl.kernel`.
+"""
+
+cimport cython
+from libc.stdint cimport uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+
+from fkl.runtime.context cimport enter, leave, primary
+from fkl.runtime.driver cimport (
+    check, drv, ensure, fkl_CUcontext, fkl_CUdeviceptr, fkl_CUfunction, fkl_CUkernel, fkl_CUlibrary, fkl_CUstream,
+    quiet,
+)
+
+# CUstreamCaptureMode and CUstreamCaptureStatus values of the driver's ABI.
+cdef enum:
+    CAPTURE_RELAXED = 2
+    CAPTURE_NONE = 0
+
+
+@cython.final
+cdef class Library:
+    """Code loaded into the driver, usable on every device of its architecture.
+
+    Parameters
+    ----------
+    image : bytes
+        A cubin, or PTX with a trailing NUL.
+
+    Raises
+    ------
+    fkl.CudaError
+        The driver refuses the image.
+    """
+
+    def __cinit__(self):
+        self.handle = NULL
+        self.functions = {}
+        self.pinned = False
+
+    def __init__(self, bytes image not None):
+        ensure()
+        cdef int mode = CAPTURE_RELAXED
+        cdef const char* text = image
+        cdef int status
+        # Loading is forbidden while a stream of this thread captures, unless the thread says it knows better.
+        check(drv.ThreadExchangeStreamCaptureMode(&mode), "cuThreadExchangeStreamCaptureMode")
+        with nogil:
+            status = drv.LibraryLoadData(&self.handle, text, NULL, NULL, 0, NULL, NULL, 0)
+        drv.ThreadExchangeStreamCaptureMode(&mode)
+        check(status, "cuLibraryLoadData")
+
+    def __dealloc__(self):
+        cdef int mode = CAPTURE_RELAXED
+        cdef fkl_CUcontext saved
+        if self.handle == NULL or self.pinned or quiet():
+            return
+        # Code may go only when no launch of it is in flight.
+        drv.ThreadExchangeStreamCaptureMode(&mode)
+        for device in self.functions:
+            if enter_quietly(device, &saved):
+                drv.CtxSynchronize()
+                leave(saved)
+        drv.LibraryUnload(self.handle)
+        drv.ThreadExchangeStreamCaptureMode(&mode)
+
+    cdef tuple load_for(self, int device):
+        """Addresses of the scalar and the wide kernel in a device's context (wide 0: there is none)."""
+        found = self.functions.get(device)
+        if found is not None:
+            return found
+        cdef fkl_CUcontext saved
+        cdef fkl_CUfunction scalar = NULL
+        cdef fkl_CUfunction wide = NULL
+        cdef int mode = CAPTURE_RELAXED
+        enter(device, &saved)
+        try:
+            check(drv.ThreadExchangeStreamCaptureMode(&mode), "cuThreadExchangeStreamCaptureMode")
+            try:
+                resolve(self.handle, b"fkl_scalar", &scalar, True)
+                resolve(self.handle, b"fkl_wide", &wide, False)
+            finally:
+                drv.ThreadExchangeStreamCaptureMode(&mode)
+        finally:
+            leave(saved)
+        found = (<uint64_t>scalar, <uint64_t>wide)
+        self.functions[device] = found
+        return found
+
+    def load(self, int device):
+        """Load the kernels into a device's context now, so that no launch has to."""
+        self.load_for(device)
+
+    def __repr__(self):
+        return f"<fkl Library 0x{<uint64_t>self.handle:x}>"
+
+
+cdef bint enter_quietly(int device, fkl_CUcontext* saved) noexcept:
+    try:
+        enter(device, saved)
+        return True
+    except Exception:  # noqa: BLE001 - a destructor has nobody to tell
+        return False
+
+
+cdef int resolve(fkl_CUlibrary library, const char* name, fkl_CUfunction* out, bint required) except -1:
+    """Find a kernel and force its code into the current context."""
+    cdef fkl_CUkernel kernel = NULL
+    cdef int status = drv.LibraryGetKernel(&kernel, library, name)
+    if status == 500 and not required:  # CUDA_ERROR_NOT_FOUND
+        out[0] = NULL
+        return 0
+    check(status, "cuLibraryGetKernel")
+    check(drv.KernelGetFunction(out, kernel), "cuKernelGetFunction")
+    if drv.FuncLoad != NULL:
+        check(drv.FuncLoad(out[0]), "cuFuncLoad")
+    return 0
+
+
+@cython.final
+cdef class Launch:
+    """A kernel with its parameter block and grids, ready to run on any stream.
+
+    Parameters
+    ----------
+    library : Library
+    device : int
+    block : bytes-like
+        The parameter block.
+    table : bytes
+        Plane records that outgrew the block; empty if they fit.
+    table_offset : int
+        Where the block holds the table's address.
+    scalar_grid, wide_grid : (grid x, y, z, block x, block y)
+        ``wide_grid`` None: the wide kernel cannot serve these strides.
+    source_offset, target_offset : int
+        Where the block holds the addresses that a run may replace; -1 if it may not.
+    source_align, target_align : int
+        Alignment the wide kernel needs of these addresses.
+    source, target : int
+        The addresses the block was made with.
+    """
+
+    def __cinit__(self):
+        self.block = NULL
+
+    def __init__(self, Library library not None, int device, block, bytes table not None, Py_ssize_t table_offset,
+                 tuple scalar_grid not None, wide_grid, Py_ssize_t source_offset, uint64_t source_align,
+                 uint64_t source, Py_ssize_t target_offset, uint64_t target_align, uint64_t target):
+        cdef bytes data = bytes(block)
+        cdef tuple functions = library.load_for(device)
+        cdef int i
+        self.library = library
+        self.device = device
+        self.context = primary(device)
+        self.scalar = <fkl_CUfunction><uint64_t>functions[0]
+        self.wide = <fkl_CUfunction><uint64_t>functions[1]
+        self.size = len(data)
+        self.block = <unsigned char*>malloc(self.size)
+        if self.block == NULL:
+            raise MemoryError
+        memcpy(self.block, <const char*>data, self.size)
+        self.arguments[0] = self.block
+        self.empty = scalar_grid[0] == 0
+        self.has_wide = wide_grid is not None and self.wide != NULL and not self.empty
+        for i in range(5):
+            self.scalar_grid[i] = scalar_grid[i]
+            self.wide_grid[i] = wide_grid[i] if self.has_wide else 0
+        self.source_offset, self.target_offset = source_offset, target_offset
+        self.source_mask, self.target_mask = source_align - 1, target_align - 1
+        self.source, self.target = source, target
+        self.table, self.table_offset = table, table_offset
+
+    def __dealloc__(self):
+        free(self.block)
+
+    cdef int run(self, uint64_t source, uint64_t target, fkl_CUstream stream) except -1:
+        """Launch with these addresses. The block keeps them; callers pass the right ones each time."""
+        cdef fkl_CUcontext current = NULL
+        cdef fkl_CUcontext saved
+        cdef fkl_CUfunction function
+        cdef const unsigned int* grid
+        cdef int capturing = CAPTURE_NONE
+        if self.empty:
+            return 0
+        ensure()
+        # Asked first because a launch on the legacy stream would spoil a capture elsewhere; the question does not.
+        check(drv.StreamIsCapturing(stream, &capturing), "cuStreamIsCapturing")
+        if capturing != CAPTURE_NONE:
+            self.library.pinned = True
+        if self.source_offset >= 0:
+            (<uint64_t*>(self.block + self.source_offset))[0] = source
+        if self.target_offset >= 0:
+            (<uint64_t*>(self.block + self.target_offset))[0] = target
+        if self.has_wide and not (source & self.source_mask) and not (target & self.target_mask):
+            function, grid = self.wide, self.wide_grid
+        else:
+            function, grid = self.scalar, self.scalar_grid
+        drv.CtxGetCurrent(&current)
+        if current == self.context:
+            return self._launch(function, grid, stream)
+        enter(self.device, &saved)
+        try:
+            self._launch(function, grid, stream)
+        finally:
+            leave(saved)
+        return 0
+
+    cdef int _launch(self, fkl_CUfunction function, const unsigned int* grid, fkl_CUstream stream) except -1:
+        if self.table:
+            return self._with_table(function, grid, stream)
+        return check(drv.LaunchKernel(function, grid[0], grid[1], grid[2], grid[3], grid[4], 1, 0, stream,
+                                      self.arguments, NULL), "cuLaunchKernel")
+
+    cdef int _with_table(self, fkl_CUfunction function, const unsigned int* grid, fkl_CUstream stream) except -1:
+        """Launch with a plane table in device memory that lives as long as the launch, in stream order."""
+        cdef fkl_CUdeviceptr memory = 0
+        cdef int capturing = CAPTURE_NONE
+        cdef int mode = CAPTURE_RELAXED
+        cdef size_t length = len(self.table)
+        cdef const char* data = self.table
+        check(drv.StreamIsCapturing(stream, &capturing), "cuStreamIsCapturing")
+        if capturing != CAPTURE_NONE:
+            # The graph may replay for as long as the process lives, so its table is never changed and never freed.
+            self.library.pinned = True
+            check(drv.ThreadExchangeStreamCaptureMode(&mode), "cuThreadExchangeStreamCaptureMode")
+            try:
+                check(drv.MemAlloc(&memory, length), "cuMemAlloc")
+                check(drv.MemcpyHtoD(memory, data, length), "cuMemcpyHtoD")
+            finally:
+                drv.ThreadExchangeStreamCaptureMode(&mode)
+        else:
+            check(drv.MemAllocAsync(&memory, length, stream), "cuMemAllocAsync")
+        try:
+            if capturing == CAPTURE_NONE:
+                check(drv.MemcpyHtoDAsync(memory, data, length, stream), "cuMemcpyHtoDAsync")
+            (<uint64_t*>(self.block + self.table_offset))[0] = memory
+            check(drv.LaunchKernel(function, grid[0], grid[1], grid[2], grid[3], grid[4], 1, 0, stream,
+                                   self.arguments, NULL), "cuLaunchKernel")
+        finally:
+            if capturing == CAPTURE_NONE:
+                drv.MemFreeAsync(memory, stream)
+        return 0
+
+    def launch(self, uint64_t stream=0):
+        """Run on a stream with the addresses the block was made with."""
+        self.run(self.source, self.target, <fkl_CUstream>stream)
+
+    @property
+    def uses_wide(self):
+        """Whether the wide kernel serves the addresses the block was made with."""
+        return self.has_wide and not (self.source & self.source_mask) and not (self.target & self.target_mask)
+
+    def __repr__(self):
+        kind = "empty" if self.empty else "wide" if self.uses_wide else "scalar"
+        return f"<fkl Launch on cuda:{self.device}, {kind}, {self.size} bytes of parameters>"
