@@ -33,14 +33,14 @@ class Array(NamedTuple):
 
 
 class Block(NamedTuple):
-    """One launch, ready: the parameter block, the plane table if it outgrew the block, and the grids."""
+    """One launch, ready: the parameter block, the plane table if it outgrew the block,
+    whether strides allow the kernel's widest words, and the grid."""
 
     data: bytearray
     table: bytes
     walk: Extents
     wide: bool
-    wide_grid: Grid
-    scalar_grid: Grid
+    grid: Grid
 
 
 def place(device: int) -> str:
@@ -206,12 +206,11 @@ def fill(plan: Plan, extents: Extents, sources: Sequence[Array], dests: Sequence
             start = plan.table_offset + 8
             data[start : start + len(table)] = table
             table = b""
-    wide = bool(plan.wide) and _strides_fit(plan, walk, sources, dests)
+    wide = plan.pixels > 1 and _strides_fit(plan, walk, sources, dests)
     empty = 0 in (walk.width, walk.height, walk.planes)
     none: Grid = (0, 0, 0, 0, 0)
-    wide_grid = launch_grid(walk.width, walk.height, walk.planes, plan.wide) if wide and not empty else none
-    scalar_grid = none if empty else launch_grid(walk.width, walk.height, walk.planes, 1)
-    return Block(data, table, walk, wide, wide_grid, scalar_grid)
+    grid = none if empty else launch_grid(walk.width, walk.height, walk.planes, plan.pixels)
+    return Block(data, table, walk, wide, grid)
 
 
 def _index(name: str) -> int:
@@ -234,7 +233,7 @@ def _target_record(plan: Plan, dests: Sequence[Array]) -> bytes:
 
 
 def _strides_fit(plan: Plan, walk: Extents, sources: Sequence[Array], dests: Sequence[Array]) -> bool:
-    """Whether every row of every array starts on the wide kernel's alignment, if the arrays themselves do."""
+    """Whether every row of every array starts on the alignment of the widest words, if the arrays themselves do."""
     for arrays, align in ((sources, plan.source_align), (dests, plan.target_align)):
         for array in arrays:
             s = array.surface

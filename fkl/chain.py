@@ -53,13 +53,16 @@ class Chain:
         A checked chain.
     fast_math : bool
         Compile with contraction and approximate division.
+    fused : bool
+        Whether a thread may move several pixels.
     """
 
     target: str = ""
 
-    def __init__(self, ops: tuple[Operation, ...], fast_math: bool) -> None:
+    def __init__(self, ops: tuple[Operation, ...], fast_math: bool, fused: bool = True) -> None:
         self.ops = ops
         self.fast_math = fast_math
+        self.fused = fused
         self.variants: dict[tuple[DType, bool], Variant] = {}
         self.source: Array | None = None
         self.dest: Any = None
@@ -84,7 +87,7 @@ class Chain:
         key = (dtype, listed)
         found = self.variants.get(key)
         if found is None:
-            found = self.variants[key] = Variant(self.ops, dtype, self.fast_math, listed)
+            found = self.variants[key] = Variant(self.ops, dtype, self.fast_math, listed, self.fused)
         return found
 
     # -- what a target defines ------------------------------------------------------------------------------------

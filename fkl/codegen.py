@@ -38,9 +38,7 @@ def generate(plan: Plan) -> str:
         lines += ["  FKL_MEMBER const Plane& plane(i64 z) const { return (table ? table : inline_table)[z]; }"]
     lines += ["};", f'static_assert(sizeof(Params) == {plan.size}, "parameter block");', ""]
     lines += _chain(plan)
-    lines += ["", "FKL_SCALAR_KERNEL(Params, Chain)"]
-    if plan.wide:
-        lines.append(f"FKL_WIDE_KERNEL(Params, Chain, {plan.wide})")
+    lines += ["", f"FKL_KERNEL(Params, Chain, {plan.pixels})"]
     return "\n".join(lines) + "\n"
 
 

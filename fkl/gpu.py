@@ -8,6 +8,7 @@ from fkl.binding import bind_source, fill
 from fkl.chain import Chain, Request
 from fkl.dtypes import DType
 from fkl.operations.base import Extents, Operation
+from fkl.plan import WIDE_OFFSET
 
 __all__ = ["GpuChain"]
 
@@ -22,14 +23,13 @@ class GpuChain(Chain):
     fast_math : bool
         Compile with contraction and approximate division.
     thread_fusion : bool or None
-        False forces the kernel that moves pixel by pixel.
+        False makes a thread move one pixel.
     """
 
     target = "gpu"
 
     def __init__(self, ops: tuple[Operation, ...], fast_math: bool, thread_fusion: bool | None) -> None:
-        super().__init__(ops, fast_math)
-        self.thread_fusion = thread_fusion
+        super().__init__(ops, fast_math, thread_fusion is not False)
         if self.read.source is not None:
             self.source = bind_source(self.read, self.view(self.read.source, "input"))
         self.dest = self.write.dest
@@ -98,8 +98,9 @@ class GpuChain(Chain):
             block.data,
             block.table,
             plan.table_offset,
-            block.scalar_grid,
-            block.wide_grid if block.wide and self.thread_fusion is not False else None,
+            block.grid,
+            block.wide,
+            WIDE_OFFSET,
             plan.source.offset if single else -1,
             plan.source_align,
             request.sources[0].view.ptr if single else 0,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 __all__ = ["BLOCK", "Grid", "launch_grid"]
 
-#: Threads of a block; the kernels are compiled for no more.
+#: Threads of a block; the kernel is compiled for no more.
 BLOCK = 256
-#: The hardware's bound of a grid in y and z; the kernels stride beyond it.
+#: The hardware's bound of a grid in y and z; the kernel strides beyond it.
 _MAX_YZ = 65535
 
 Grid = tuple[int, int, int, int, int]

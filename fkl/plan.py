@@ -16,13 +16,18 @@ __all__ = ["ChainError", "Plan", "Slot", "check_chain", "located", "make_plan"]
 #: Largest parameter block that a launch can carry by value (CUDA 12.1 and newer).
 PARAMETER_LIMIT = 32764
 
-#: Bytes of `Extents` at the head of every block: width, height, planes of the output.
-HEAD = 24
+#: Bytes of `Extents` at the head of every block: width, height, planes of the output, and whether words may be wide.
+HEAD = 32
+#: Offset of the last of them.
+WIDE_OFFSET = 24
 
 
 class ChainError(ValueError):
     """A chain that cannot be: no read, no write, or something after the write."""
 
+
+#: Scalar operations a thread's text may hold before its run of pixels gets shorter.
+BODY_BUDGET = 96
 
 #: Bytes of plane records that travel inside the block; longer tables lie in memory of their own.
 INLINE_TABLE = 3584
@@ -57,10 +62,10 @@ class Plan(NamedTuple):
         Bytes of such a record, and how many the block itself holds.
     table_offset : int
         Offset of the table's address in the block; the inline records follow it.
-    wide : int
-        Pixels a thread of the wide kernel moves at once; 0 if the chain has none.
+    pixels : int
+        Pixels a thread moves at once.
     source_align, target_align : int
-        Alignment in bytes that the wide kernel needs of addresses and strides on each side.
+        Alignment in bytes that its widest words need of addresses and strides on each side.
     """
 
     ops: tuple[Operation, ...]
@@ -74,7 +79,7 @@ class Plan(NamedTuple):
     plane_size: int
     inline_planes: int
     table_offset: int
-    wide: int
+    pixels: int
     source_align: int
     target_align: int
 
@@ -159,7 +164,7 @@ def check_chain(ops: Sequence[object]) -> tuple[Operation, ...]:
     return chain
 
 
-def make_plan(ops: tuple[Operation, ...], dtype: DType, *, listed: bool = False) -> Plan:
+def make_plan(ops: tuple[Operation, ...], dtype: DType, *, listed: bool = False, fused: bool = True) -> Plan:
     """Plan a checked chain for this input type.
 
     Parameters
@@ -170,6 +175,8 @@ def make_plan(ops: tuple[Operation, ...], dtype: DType, *, listed: bool = False)
         The pixel type it reads.
     listed : bool
         Whether the input is a list of images, each with a record of its own.
+    fused : bool
+        Whether a thread may move several pixels.
 
     Raises
     ------
@@ -200,10 +207,10 @@ def make_plan(ops: tuple[Operation, ...], dtype: DType, *, listed: bool = False)
         )
     target = block.slots[0]
     source = next(slot for slot in (*planes.slots, *block.slots) if slot.op == 0)
-    wide, source_align, target_align = _width(ops, dtypes[1], dtypes[-1])
+    pixels, source_align, target_align = _width(ops, lowered, fused=fused)
     return Plan(
         ops, tuple(dtypes), tuple(lowered), tuple(block.slots), size, source, target, tuple(planes.slots), plane_size,
-        inline_planes, table_offset, wide, source_align, target_align,
+        inline_planes, table_offset, pixels, source_align, target_align,
     )  # fmt: skip
 
 
@@ -223,17 +230,23 @@ class _Struct:
         return -(-self.end // align) * align
 
 
-def _width(ops: tuple[Operation, ...], first: DType, last: DType) -> tuple[int, int, int]:
-    """Pixels a thread moves at once, so that the wider side moves 16 bytes, and the alignment each side then needs."""
-    if any(op.role == "geometry" for op in ops):
-        return 0, 1, 1
-    sides = [(ops[-1].layout, last)]  # type: ignore[attr-defined]
+def _width(ops: tuple[Operation, ...], lowered: Sequence[Lowered], *, fused: bool) -> tuple[int, int, int]:
+    """Pixels a thread moves at once, so that the wider side moves 16 bytes, and the alignment each side then needs.
+
+    Long chains compute more than they move, and their text is compiled once a pixel: there the run is shorter.
+    """
+    if not fused or any(op.role == "geometry" for op in ops):
+        return 1, 1, 1
+    sides = [(ops[-1].layout, lowered[-1].out)]  # type: ignore[attr-defined]
     if ops[0].layout != "constant":  # type: ignore[attr-defined]
-        sides.append((ops[0].layout, first))  # type: ignore[attr-defined]
+        sides.append((ops[0].layout, lowered[0].out))  # type: ignore[attr-defined]
     pixels = 16
     for layout, dtype in sides:
         unit = dtype.pixelsize if layout == "packed" and dtype.channels != 3 else dtype.itemsize
         pixels = min(pixels, max(1, 16 // unit))
+    work = sum(low.out.channels * low.weight for low in lowered[:-1])
+    while pixels > 1 and pixels * work > BODY_BUDGET:
+        pixels //= 2
     aligns = [_word(pixels * (d.pixelsize if layout == "packed" else d.itemsize)) for layout, d in sides]
     return pixels, aligns[1] if len(aligns) > 1 else 1, aligns[0]
 

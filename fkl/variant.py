@@ -49,6 +49,8 @@ class Variant:
         Compile with contraction and approximate division.
     listed : bool
         Whether the input is a list of images.
+    fused : bool
+        Whether a thread may move several pixels.
 
     Attributes
     ----------
@@ -59,8 +61,8 @@ class Variant:
 
     __slots__ = ("fast_math", "plan", "source")
 
-    def __init__(self, ops: tuple[Operation, ...], dtype: DType, fast_math: bool, listed: bool) -> None:
-        self.plan: Plan = make_plan(ops, dtype, listed=listed)
+    def __init__(self, ops: tuple[Operation, ...], dtype: DType, fast_math: bool, listed: bool, fused: bool) -> None:
+        self.plan: Plan = make_plan(ops, dtype, listed=listed, fused=fused)
         self.source = generate(self.plan)
         self.fast_math = fast_math
 

@@ -47,12 +47,13 @@ class Lowered(NamedTuple):
     """An operation spelled for one input type.
 
     ``code`` is a C++ statement template: ``{x}`` names the input, ``{y}`` the variable to declare, ``{0}``,
-    ``{1}``, ... the fields.
+    ``{1}``, ... the fields. ``weight`` is how many scalar operations it is for a channel, roughly.
     """
 
     code: str
     fields: tuple[Field, ...]
     out: DType
+    weight: int = 1
 
 
 class Operation:

@@ -4,7 +4,7 @@ Knows blobs, offsets and grids; knows nothing of operations. Made by `fkl.gpu`, 
 """
 
 cimport cython
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
@@ -66,28 +66,25 @@ cdef class Library:
         drv.LibraryUnload(self.handle)
         drv.ThreadExchangeStreamCaptureMode(&mode)
 
-    cdef tuple load_for(self, int device):
-        """Addresses of the scalar and the wide kernel in a device's context (wide 0: there is none)."""
+    cdef fkl_CUfunction load_for(self, int device) except NULL:
+        """The kernel in a device's primary context, its code loaded there."""
         found = self.functions.get(device)
         if found is not None:
-            return found
+            return <fkl_CUfunction><uintptr_t>found
         cdef fkl_CUcontext saved
-        cdef fkl_CUfunction scalar = NULL
-        cdef fkl_CUfunction wide = NULL
+        cdef fkl_CUfunction function = NULL
         cdef int mode = CAPTURE_RELAXED
         enter(device, &saved)
         try:
             check(drv.ThreadExchangeStreamCaptureMode(&mode), "cuThreadExchangeStreamCaptureMode")
             try:
-                resolve(self.handle, b"fkl_scalar", &scalar, True)
-                resolve(self.handle, b"fkl_wide", &wide, False)
+                resolve(self.handle, b"fkl_kernel", &function)
             finally:
                 drv.ThreadExchangeStreamCaptureMode(&mode)
         finally:
             leave(saved)
-        found = (<uint64_t>scalar, <uint64_t>wide)
-        self.functions[device] = found
-        return found
+        self.functions[device] = <uintptr_t>function
+        return function
 
     def load(self, int device):
         """Load the kernels into a device's context now, so that no launch has to."""
@@ -105,14 +102,10 @@ cdef bint enter_quietly(int device, fkl_CUcontext* saved) noexcept:
         return False
 
 
-cdef int resolve(fkl_CUlibrary library, const char* name, fkl_CUfunction* out, bint required) except -1:
-    """Find a kernel and force its code into the current context."""
+cdef int resolve(fkl_CUlibrary library, const char* name, fkl_CUfunction* out) except -1:
+    """Find a kernel and force its code into the current context, so that no launch has to."""
     cdef fkl_CUkernel kernel = NULL
-    cdef int status = drv.LibraryGetKernel(&kernel, library, name)
-    if status == 500 and not required:  # CUDA_ERROR_NOT_FOUND
-        out[0] = NULL
-        return 0
-    check(status, "cuLibraryGetKernel")
+    check(drv.LibraryGetKernel(&kernel, library, name), "cuLibraryGetKernel")
     check(drv.KernelGetFunction(out, kernel), "cuKernelGetFunction")
     if drv.FuncLoad != NULL:
         check(drv.FuncLoad(out[0]), "cuFuncLoad")
@@ -121,7 +114,7 @@ cdef int resolve(fkl_CUlibrary library, const char* name, fkl_CUfunction* out, b
 
 @cython.final
 cdef class Launch:
-    """A kernel with its parameter block and grids, ready to run on any stream.
+    """A kernel with its parameter block and grid, ready to run on any stream.
 
     Parameters
     ----------
@@ -133,12 +126,15 @@ cdef class Launch:
         Plane records that outgrew the block; empty if they fit.
     table_offset : int
         Where the block holds the table's address.
-    scalar_grid, wide_grid : (grid x, y, z, block x, block y)
-        ``wide_grid`` None: the wide kernel cannot serve these strides.
+    grid : (grid x, y, z, block x, block y)
+    wide : bool
+        Whether strides allow the kernel's widest words.
+    wide_offset : int
+        Where the block says (as a 64-bit integer) that addresses allow them too.
     source_offset, target_offset : int
         Where the block holds the addresses that a run may replace; -1 if it may not.
     source_align, target_align : int
-        Alignment the wide kernel needs of these addresses.
+        Alignment that the widest words need of these addresses.
     source, target : int
         The addresses the block was made with.
     """
@@ -147,27 +143,26 @@ cdef class Launch:
         self.block = NULL
 
     def __init__(self, Library library not None, int device, block, bytes table not None, Py_ssize_t table_offset,
-                 tuple scalar_grid not None, wide_grid, Py_ssize_t source_offset, uint64_t source_align,
-                 uint64_t source, Py_ssize_t target_offset, uint64_t target_align, uint64_t target):
+                 tuple grid not None, bint wide, Py_ssize_t wide_offset,
+                 Py_ssize_t source_offset, uint64_t source_align, uint64_t source,
+                 Py_ssize_t target_offset, uint64_t target_align, uint64_t target):
         cdef bytes data = bytes(block)
-        cdef tuple functions = library.load_for(device)
         cdef int i
         self.library = library
         self.device = device
         self.context = primary(device)
-        self.scalar = <fkl_CUfunction><uint64_t>functions[0]
-        self.wide = <fkl_CUfunction><uint64_t>functions[1]
+        self.function = library.load_for(device)
         self.size = len(data)
         self.block = <unsigned char*>malloc(self.size)
         if self.block == NULL:
             raise MemoryError
         memcpy(self.block, <const char*>data, self.size)
         self.arguments[0] = self.block
-        self.empty = scalar_grid[0] == 0
-        self.has_wide = wide_grid is not None and self.wide != NULL and not self.empty
+        self.empty = grid[0] == 0
+        self.wide = wide
+        self.wide_offset = wide_offset
         for i in range(5):
-            self.scalar_grid[i] = scalar_grid[i]
-            self.wide_grid[i] = wide_grid[i] if self.has_wide else 0
+            self.grid[i] = grid[i]
         self.source_offset, self.target_offset = source_offset, target_offset
         self.source_mask, self.target_mask = source_align - 1, target_align - 1
         self.source, self.target = source, target
@@ -180,51 +175,52 @@ cdef class Launch:
         """Launch with these addresses. The block keeps them; callers pass the right ones each time."""
         cdef fkl_CUcontext current = NULL
         cdef fkl_CUcontext saved
-        cdef fkl_CUfunction function
-        cdef const unsigned int* grid
-        cdef int capturing = CAPTURE_NONE
         if self.empty:
             return 0
         ensure()
-        # Asked first because a launch on the legacy stream would spoil a capture elsewhere; the question does not.
+        # One launch at a time writes the block; the driver has copied it when the call returns.
+        with cython.critical_section(self):
+            if self.source_offset >= 0:
+                (<uint64_t*>(self.block + self.source_offset))[0] = source
+            if self.target_offset >= 0:
+                (<uint64_t*>(self.block + self.target_offset))[0] = target
+            (<int64_t*>(self.block + self.wide_offset))[0] = (
+                self.wide and not (source & self.source_mask) and not (target & self.target_mask))
+            drv.CtxGetCurrent(&current)
+            if current == self.context:
+                self._launch(stream)
+            else:
+                enter(self.device, &saved)
+                try:
+                    self._launch(stream)
+                finally:
+                    leave(saved)
+        return 0
+
+    cdef int _launch(self, fkl_CUstream stream) except -1:
+        cdef int capturing = CAPTURE_NONE
+        cdef unsigned int* grid = self.grid
+        # Asked first, in the stream's own context: a launch on the legacy stream would spoil a capture elsewhere, the
+        # question does not.
         check(drv.StreamIsCapturing(stream, &capturing), "cuStreamIsCapturing")
         if capturing != CAPTURE_NONE:
             self.library.pinned = True
-        if self.source_offset >= 0:
-            (<uint64_t*>(self.block + self.source_offset))[0] = source
-        if self.target_offset >= 0:
-            (<uint64_t*>(self.block + self.target_offset))[0] = target
-        if self.has_wide and not (source & self.source_mask) and not (target & self.target_mask):
-            function, grid = self.wide, self.wide_grid
-        else:
-            function, grid = self.scalar, self.scalar_grid
-        drv.CtxGetCurrent(&current)
-        if current == self.context:
-            return self._launch(function, grid, stream)
-        enter(self.device, &saved)
-        try:
-            self._launch(function, grid, stream)
-        finally:
-            leave(saved)
-        return 0
-
-    cdef int _launch(self, fkl_CUfunction function, const unsigned int* grid, fkl_CUstream stream) except -1:
         if self.table:
-            return self._with_table(function, grid, stream)
-        return check(drv.LaunchKernel(function, grid[0], grid[1], grid[2], grid[3], grid[4], 1, 0, stream,
+            return self._with_table(stream)
+        return check(drv.LaunchKernel(self.function, grid[0], grid[1], grid[2], grid[3], grid[4], 1, 0, stream,
                                       self.arguments, NULL), "cuLaunchKernel")
 
-    cdef int _with_table(self, fkl_CUfunction function, const unsigned int* grid, fkl_CUstream stream) except -1:
+    cdef int _with_table(self, fkl_CUstream stream) except -1:
         """Launch with a plane table in device memory that lives as long as the launch, in stream order."""
         cdef fkl_CUdeviceptr memory = 0
         cdef int capturing = CAPTURE_NONE
         cdef int mode = CAPTURE_RELAXED
         cdef size_t length = len(self.table)
         cdef const char* data = self.table
+        cdef unsigned int* grid = self.grid
         check(drv.StreamIsCapturing(stream, &capturing), "cuStreamIsCapturing")
         if capturing != CAPTURE_NONE:
             # The graph may replay for as long as the process lives, so its table is never changed and never freed.
-            self.library.pinned = True
             check(drv.ThreadExchangeStreamCaptureMode(&mode), "cuThreadExchangeStreamCaptureMode")
             try:
                 check(drv.MemAlloc(&memory, length), "cuMemAlloc")
@@ -235,9 +231,10 @@ cdef class Launch:
             check(drv.MemAllocAsync(&memory, length, stream), "cuMemAllocAsync")
         try:
             if capturing == CAPTURE_NONE:
+                # From pageable memory: the driver has taken the bytes when the call returns.
                 check(drv.MemcpyHtoDAsync(memory, data, length, stream), "cuMemcpyHtoDAsync")
             (<uint64_t*>(self.block + self.table_offset))[0] = memory
-            check(drv.LaunchKernel(function, grid[0], grid[1], grid[2], grid[3], grid[4], 1, 0, stream,
+            check(drv.LaunchKernel(self.function, grid[0], grid[1], grid[2], grid[3], grid[4], 1, 0, stream,
                                    self.arguments, NULL), "cuLaunchKernel")
         finally:
             if capturing == CAPTURE_NONE:
@@ -250,8 +247,8 @@ cdef class Launch:
 
     @property
     def uses_wide(self):
-        """Whether the wide kernel serves the addresses the block was made with."""
-        return self.has_wide and not (self.source & self.source_mask) and not (self.target & self.target_mask)
+        """Whether the addresses the block was made with allow the widest words."""
+        return self.wide and not (self.source & self.source_mask) and not (self.target & self.target_mask)
 
     def __repr__(self):
         kind = "empty" if self.empty else "wide" if self.uses_wide else "scalar"

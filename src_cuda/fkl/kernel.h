@@ -1,60 +1,59 @@
 // The transform kernel: walks the output of a generated chain, on the GPU grid or over bands of a host thread.
-// A chain declares Source, Target, source(), at() and, if its pixels stream through unmoved, body() and `wide`.
+// A chain declares Source, Target, source(), body() and at().
 #pragma once
 #include "fkl/image.h"
 
 namespace fkl {
 
-// Size of the output in pixels. Tight arrays are handed in as one long row.
+// Size of the output in pixels. Tight arrays are handed in as one long row. `wide` says that every address and stride
+// allows the format's widest words.
 struct Extents {
   i64 width;
   i64 height;
   i64 planes;
+  i64 wide;
 };
 
 #if FKL_ON_DEVICE
 
-// V neighbouring pixels of one row. A row's last, partial run goes pixel by pixel.
+// V pixels of one row: neighbours moved as wide words, or, where alignment or the row's end forbids that, one by one,
+// `step` apart.
 template <class Chain, int V, class Params>
-FKL_FN void run_cell(const Params& p, i64 x, i64 y, i64 z) {
-  if (x + V <= p.out.width) {
+FKL_FN void run_cell(const Params& p, i64 x, i64 y, i64 z, i64 step, bool wide) {
+  if (V > 1 && wide) {
     typename Chain::Source::Pixel in[V];
     typename Chain::Target::Pixel out[V];
     Chain::Source::load_run(Chain::source(p, z), x, y, z, in);
     FKL_UNROLL
     for (int i = 0; i < V; ++i) out[i] = Chain::body(p, x + i, y, z, in[i]);
     Chain::Target::store_run(p.dst, x, y, z, out);
-  } else {
-    for (; x < p.out.width; ++x) Chain::Target::store(p.dst, x, y, z, Chain::at(p, x, y, z));
+    return;
   }
+  // Kept rolled, as the loops below: a body costs compile time wherever it stands, and the compiler would copy it.
+  _Pragma("unroll 1") for (int i = 0; i < V; ++i, x += step)
+    if (x < p.out.width) Chain::Target::store(p.dst, x, y, z, Chain::at(p, x, y, z));
 }
 
-// The grid strides over rows and planes, so that neither is bounded by the hardware's 65,535.
-template <class Chain, class Params>
-FKL_FN void run_scalar(const Params& p) {
-  const i64 x = i64(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (x >= p.out.width) return;
-  for (i64 z = blockIdx.z; z < p.out.planes; z += gridDim.z)
-    for (i64 y = i64(blockIdx.y) * blockDim.y + threadIdx.y; y < p.out.height; y += i64(gridDim.y) * blockDim.y)
-      Chain::Target::store(p.dst, x, y, z, Chain::at(p, x, y, z));
-}
-
+// A block walks blockDim.x * V pixels of a row. Threads take V neighbours each, or, without wide words, every
+// blockDim.x-th pixel, so that a warp's accesses stay together. The grid strides over rows and planes, so that neither
+// is bounded by the hardware's 65,535.
 template <class Chain, int V, class Params>
-FKL_FN void run_wide(const Params& p) {
-  const i64 x = (i64(blockIdx.x) * blockDim.x + threadIdx.x) * V;
+FKL_FN void run_grid(const Params& p) {
+  const bool aligned = V > 1 && p.out.wide;
+  const i64 first = i64(blockIdx.x) * blockDim.x * V;
+  const i64 x = first + (aligned ? threadIdx.x * V : threadIdx.x);
   if (x >= p.out.width) return;
-  for (i64 z = blockIdx.z; z < p.out.planes; z += gridDim.z)
-    for (i64 y = i64(blockIdx.y) * blockDim.y + threadIdx.y; y < p.out.height; y += i64(gridDim.y) * blockDim.y)
-      run_cell<Chain, V>(p, x, y, z);
+  const i64 step = aligned ? 1 : blockDim.x;
+  const bool wide = aligned && x + V <= p.out.width;
+  _Pragma("unroll 1") for (i64 z = blockIdx.z; z < p.out.planes; z += gridDim.z)
+    _Pragma("unroll 1") for (i64 y = i64(blockIdx.y) * blockDim.y + threadIdx.y; y < p.out.height;
+                             y += i64(gridDim.y) * blockDim.y)
+      run_cell<Chain, V>(p, x, y, z, step, wide);
 }
 
-#define FKL_SCALAR_KERNEL(Params, Chain)                                                                        \
-  extern "C" __global__ void __launch_bounds__(256) fkl_scalar(const __grid_constant__ Params p) {              \
-    fkl::run_scalar<Chain>(p);                                                                                  \
-  }
-#define FKL_WIDE_KERNEL(Params, Chain, V)                                                                       \
-  extern "C" __global__ void __launch_bounds__(256) fkl_wide(const __grid_constant__ Params p) {                \
-    fkl::run_wide<Chain, V>(p);                                                                                 \
+#define FKL_KERNEL(Params, Chain, V)                                                                            \
+  extern "C" __global__ void __launch_bounds__(256) fkl_kernel(const __grid_constant__ Params p) {              \
+    fkl::run_grid<Chain, V>(p);                                                                                 \
   }
 
 #else
@@ -73,12 +72,11 @@ FKL_FN void run_band(const Params& p, i64 begin, i64 end, i64 chunk) {
 }
 
 // The parameters are copied so that the compiler sees that no store changes them.
-#define FKL_SCALAR_KERNEL(Params, Chain)                                                                        \
+#define FKL_KERNEL(Params, Chain, V)                                                                            \
   extern "C" void fkl_band(const Params* params, fkl::i64 begin, fkl::i64 end, fkl::i64 chunk) {                \
     const Params p = *params;                                                                                   \
     fkl::run_band<Chain>(p, begin, end, chunk);                                                                 \
   }
-#define FKL_WIDE_KERNEL(Params, Chain, V)
 
 #endif
 
