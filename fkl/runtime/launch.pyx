@@ -46,11 +46,11 @@ cdef class Library:
         cdef const char* text = image
         cdef int status
         # Loading is forbidden while a stream of this thread captures, unless the thread says it knows better.
-        check(drv.ThreadExchangeStreamCaptureMode(&mode), "cuThreadExchangeStreamCaptureMode")
+        check(drv.ThreadExchangeStreamCaptureMode(&mode), b"cuThreadExchangeStreamCaptureMode")
         with nogil:
             status = drv.LibraryLoadData(&self.handle, text, NULL, NULL, 0, NULL, NULL, 0)
         drv.ThreadExchangeStreamCaptureMode(&mode)
-        check(status, "cuLibraryLoadData")
+        check(status, b"cuLibraryLoadData")
 
     def __dealloc__(self):
         cdef int mode = CAPTURE_RELAXED
@@ -76,7 +76,7 @@ cdef class Library:
         cdef int mode = CAPTURE_RELAXED
         enter(device, &saved)
         try:
-            check(drv.ThreadExchangeStreamCaptureMode(&mode), "cuThreadExchangeStreamCaptureMode")
+            check(drv.ThreadExchangeStreamCaptureMode(&mode), b"cuThreadExchangeStreamCaptureMode")
             try:
                 resolve(self.handle, b"fkl_kernel", &function)
             finally:
@@ -105,10 +105,10 @@ cdef bint enter_quietly(int device, fkl_CUcontext* saved) noexcept:
 cdef int resolve(fkl_CUlibrary library, const char* name, fkl_CUfunction* out) except -1:
     """Find a kernel and force its code into the current context, so that no launch has to."""
     cdef fkl_CUkernel kernel = NULL
-    check(drv.LibraryGetKernel(&kernel, library, name), "cuLibraryGetKernel")
-    check(drv.KernelGetFunction(out, kernel), "cuKernelGetFunction")
+    check(drv.LibraryGetKernel(&kernel, library, name), b"cuLibraryGetKernel")
+    check(drv.KernelGetFunction(out, kernel), b"cuKernelGetFunction")
     if drv.FuncLoad != NULL:
-        check(drv.FuncLoad(out[0]), "cuFuncLoad")
+        check(drv.FuncLoad(out[0]), b"cuFuncLoad")
     return 0
 
 
@@ -202,13 +202,13 @@ cdef class Launch:
         cdef unsigned int* grid = self.grid
         # Asked first, in the stream's own context: a launch on the legacy stream would spoil a capture elsewhere, the
         # question does not.
-        check(drv.StreamIsCapturing(stream, &capturing), "cuStreamIsCapturing")
+        check(drv.StreamIsCapturing(stream, &capturing), b"cuStreamIsCapturing")
         if capturing != CAPTURE_NONE:
             self.library.pinned = True
         if self.table:
             return self._with_table(stream)
         return check(drv.LaunchKernel(self.function, grid[0], grid[1], grid[2], grid[3], grid[4], 1, 0, stream,
-                                      self.arguments, NULL), "cuLaunchKernel")
+                                      self.arguments, NULL), b"cuLaunchKernel")
 
     cdef int _with_table(self, fkl_CUstream stream) except -1:
         """Launch with a plane table in device memory that lives as long as the launch, in stream order."""
@@ -218,24 +218,24 @@ cdef class Launch:
         cdef size_t length = len(self.table)
         cdef const char* data = self.table
         cdef unsigned int* grid = self.grid
-        check(drv.StreamIsCapturing(stream, &capturing), "cuStreamIsCapturing")
+        check(drv.StreamIsCapturing(stream, &capturing), b"cuStreamIsCapturing")
         if capturing != CAPTURE_NONE:
             # The graph may replay for as long as the process lives, so its table is never changed and never freed.
-            check(drv.ThreadExchangeStreamCaptureMode(&mode), "cuThreadExchangeStreamCaptureMode")
+            check(drv.ThreadExchangeStreamCaptureMode(&mode), b"cuThreadExchangeStreamCaptureMode")
             try:
-                check(drv.MemAlloc(&memory, length), "cuMemAlloc")
-                check(drv.MemcpyHtoD(memory, data, length), "cuMemcpyHtoD")
+                check(drv.MemAlloc(&memory, length), b"cuMemAlloc")
+                check(drv.MemcpyHtoD(memory, data, length), b"cuMemcpyHtoD")
             finally:
                 drv.ThreadExchangeStreamCaptureMode(&mode)
         else:
-            check(drv.MemAllocAsync(&memory, length, stream), "cuMemAllocAsync")
+            check(drv.MemAllocAsync(&memory, length, stream), b"cuMemAllocAsync")
         try:
             if capturing == CAPTURE_NONE:
                 # From pageable memory: the driver has taken the bytes when the call returns.
-                check(drv.MemcpyHtoDAsync(memory, data, length, stream), "cuMemcpyHtoDAsync")
+                check(drv.MemcpyHtoDAsync(memory, data, length, stream), b"cuMemcpyHtoDAsync")
             (<uint64_t*>(self.block + self.table_offset))[0] = memory
             check(drv.LaunchKernel(self.function, grid[0], grid[1], grid[2], grid[3], grid[4], 1, 0, stream,
-                                   self.arguments, NULL), "cuLaunchKernel")
+                                   self.arguments, NULL), b"cuLaunchKernel")
         finally:
             if capturing == CAPTURE_NONE:
                 drv.MemFreeAsync(memory, stream)

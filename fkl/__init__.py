@@ -1,0 +1,71 @@
+"""fkl composes image and tensor operations into one CUDA kernel, bound to its buffers and launched with no arguments.
+
+    k = fkl.compose(fkl.TensorRead(x), fkl.Cast("float32"), fkl.Div(255.0), fkl.TensorSplit(out))
+    k()
+
+Everything is imported at its first use: ``import fkl`` loads no driver, no compiler and no NumPy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fkl._version import __version__
+
+if TYPE_CHECKING:
+    from fkl.compiler.errors import CompileError as CompileError
+    from fkl.dtypes import DType as DType
+    from fkl.kernel import FusedKernel as FusedKernel
+    from fkl.kernel import compose as compose
+    from fkl.operations import *  # noqa: F403
+    from fkl.plan import ChainError as ChainError
+    from fkl.runtime.buffer import DeviceBuffer as DeviceBuffer
+    from fkl.runtime.buffer import asarray as asarray
+    from fkl.runtime.buffer import empty as empty
+    from fkl.runtime.buffer import from_dlpack as from_dlpack
+    from fkl.runtime.errors import CudaError as CudaError
+    from fkl.runtime.stream import Event as Event
+    from fkl.runtime.stream import Stream as Stream
+
+#: Public name -> the module that defines it.
+_HOME = {
+    "ChainError": "fkl.plan",
+    "CompileError": "fkl.compiler.errors",
+    "CudaError": "fkl.runtime.errors",
+    "DType": "fkl.dtypes",
+    "DeviceBuffer": "fkl.runtime.buffer",
+    "Event": "fkl.runtime.stream",
+    "FusedKernel": "fkl.kernel",
+    "Stream": "fkl.runtime.stream",
+    "asarray": "fkl.runtime.buffer",
+    "compose": "fkl.kernel",
+    "empty": "fkl.runtime.buffer",
+    "from_dlpack": "fkl.runtime.buffer",
+    **dict.fromkeys(
+        (
+            "Abs", "AbsDiff", "Add", "AddLast", "BwAnd", "BwNot", "BwOr", "BwXor", "Cast", "Discard", "Div", "Exp",
+            "IsEven", "Ln", "Max", "Min", "Mul", "MxVFloat3", "Neg", "Operation", "PerThreadRead", "PerThreadWrite",
+            "Pow", "ReadSet", "Saturate", "SaturateCast", "SaturateFloat", "ShiftLeft", "ShiftRight", "SplitWrite",
+            "Sqr", "Sqrt", "StaticLoop", "Sub", "TensorPack", "TensorRead", "TensorSplit", "TensorTSplit",
+            "TensorWrite", "VectorAnd", "VectorReduce", "VectorReorder", "VectorReorderRT",
+        ),
+        "fkl.operations",
+    ),
+}  # fmt: skip
+
+__all__ = ["__version__", *_HOME]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'fkl' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

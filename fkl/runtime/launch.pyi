@@ -1,0 +1,29 @@
+Grid = tuple[int, int, int, int, int]
+
+class Library:
+    def __init__(self, image: bytes) -> None: ...
+    def load(self, device: int) -> None: ...
+
+class Launch:
+    library: Library
+    device: int
+    def __init__(
+        self,
+        library: Library,
+        device: int,
+        block: bytes | bytearray,
+        table: bytes,
+        table_offset: int,
+        grid: Grid,
+        wide: bool,
+        wide_offset: int,
+        source_offset: int,
+        source_align: int,
+        source: int,
+        target_offset: int,
+        target_align: int,
+        target: int,
+    ) -> None: ...
+    def launch(self, stream: int = 0) -> None: ...
+    @property
+    def uses_wide(self) -> bool: ...
