@@ -56,10 +56,11 @@ def bind_source(op: Read, view: Any) -> Array:
     ValueError
         A shape or strides that the read cannot take.
     """
+    channels = op.channels  # type: ignore[attr-defined]
     if op.layout == "planar":  # type: ignore[attr-defined]
-        surface = planar_surface(view.shape, view.strides, view.dtype, op.channels)  # type: ignore[attr-defined]
+        surface = planar_surface(view.shape, view.strides, view.dtype, channels)
     else:
-        surface = packed_surface(view.shape, view.strides, view.dtype, op.channels)  # type: ignore[attr-defined]
+        surface = packed_surface(view.shape, view.strides, view.dtype, view.channels if channels is None else channels)
     return Array(view, surface)
 
 

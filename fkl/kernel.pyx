@@ -9,7 +9,7 @@ from fkl.runtime.driver cimport fkl_CUstream
 from fkl.runtime.frameworks cimport current_stream
 from fkl.runtime.launch cimport Launch
 from fkl.runtime.stream cimport decode_stream
-from fkl.runtime.view cimport Array, ArrayView, read_array, wait_producer
+from fkl.runtime.view cimport CUPY, FKL, TORCH, Array, ArrayView, Exporter, read_array, wait_producer
 
 from fkl.dtypes import parse_dtype
 from fkl.gpu import GpuChain
@@ -42,7 +42,7 @@ cdef extern from *:
 cdef inline bint same_array(const Array* a, const Array* b) noexcept nogil:
     """Whether two arrays differ in their address only."""
     cdef int i
-    if a.base != b.base or a.ndim != b.ndim or a.device != b.device:
+    if a.base != b.base or a.ndim != b.ndim or a.device != b.device or a.channels != b.channels:
         return False
     for i in range(a.ndim):
         if a.shape[i] != b.shape[i] or a.strides[i] != b.strides[i]:
@@ -59,6 +59,18 @@ cdef inline uint64_t span(const Array* a, int itemsize) noexcept nogil:
             return 0
         reach += <uint64_t>((a.shape[i] - 1) * a.strides[i])
     return reach
+
+
+@cython.final
+cdef class _Repeat:
+    """The last launch with arrays given at the call, to be repeated while only addresses change. Never modified."""
+
+    cdef Launch launch
+    cdef Array source
+    cdef Array target
+    cdef uint64_t source_span
+    cdef uint64_t target_span
+    cdef bint in_place
 
 
 @cython.final
@@ -83,17 +95,15 @@ cdef class FusedKernel:
     cdef readonly tuple ops
     cdef readonly str target
     cdef bint closed
-    # The bound launch, the object it returns, and what tells the framework's current stream.
+    # The bound launch, the object it returns, and the array whose framework tells the current stream.
     cdef Launch bound
     cdef object bound_out
     cdef ArrayView origin
-    # The last launch with arrays given at the call: reused while only addresses change.
-    cdef Launch memo
-    cdef Array memo_in
-    cdef Array memo_out
-    cdef uint64_t memo_in_span
-    cdef uint64_t memo_out_span
-    cdef bint memo_in_place
+    # The bound arrays that are fkl's own: they learn of every stream that uses them (None: there are none).
+    cdef list users
+    cdef uintptr_t noted
+    cdef bint note_again
+    cdef _Repeat last
     # An event to wait for before the first launch: the producer of a bound input may still be writing.
     cdef object pending
     cdef object __weakref__
@@ -114,15 +124,16 @@ cdef class FusedKernel:
         made = self.chain.bind()
         source = self.chain.source
         if source is not None:
-            self.origin = source.view
             self.pending = _producer_event(source.view)
         if made is None:
             return
         launch, request = made
-        self.bound = launch
+        views = [array.view for array in (*request.sources, *request.dests)]
+        self.origin = _leader(views)
+        self.users = [view for view in views if (<ArrayView>view).a.framework == FKL] or None
+        self.note_again = True
         self.bound_out = request.out
-        if self.origin is None:
-            self.origin = request.dests[0].view
+        self.bound = launch
 
     # -- calls ----------------------------------------------------------------------------------------------------
 
@@ -136,12 +147,27 @@ cdef class FusedKernel:
                     self._wait_pending(handle)
             else:
                 decode_stream(stream, &handle)
-                self._note(stream, handle)
-            self.bound.run(self.bound.source, self.bound.target, <fkl_CUstream>handle)
+            if self.users is None:
+                self.bound.run(self.bound.source, self.bound.target, <fkl_CUstream>handle)
+            else:
+                self._run_noted(stream, handle)
             return self.bound_out
-        if self.memo is not None and x is not None and out is not None and self._again(x, out, stream):
+        if self.last is not None and x is not None and out is not None and self._again(x, out, stream):
             return out
         return self._call(x, out, stream)
+
+    cdef int _run_noted(self, object stream, uintptr_t handle) except -1:
+        """The bound launch with fkl's own buffers: open ones, which learn what stream uses them."""
+        for user in self.users:
+            (<Exporter>(<ArrayView>user).obj).check_open()
+        self.bound.run(self.bound.source, self.bound.target, <fkl_CUstream>handle)
+        if self.note_again or self.noted != handle:
+            self.note_again = False
+            self.noted = handle
+            for user in self.users:
+                if (<ArrayView>user).note_use(stream, handle):
+                    self.note_again = True
+        return 0
 
     cdef bint _again(self, object x, object out, object stream) except -1:
         """Repeat the last launch if only addresses changed; False: go the long way."""
@@ -149,33 +175,36 @@ cdef class FusedKernel:
         cdef Array b
         cdef uintptr_t handle = 0
         cdef uint64_t pa, pb
+        cdef _Repeat last = self.last
         if isinstance(x, (list, tuple)) or isinstance(out, (list, tuple)):
             return False
-        read_array(x, &a, False)
-        if not same_array(&a, &self.memo_in):
+        if not read_array(x, &a, False) or not same_array(&a, &last.source):
             return False
-        read_array(out, &b, True)
-        if not same_array(&b, &self.memo_out) or b.readonly:
+        if not read_array(out, &b, True) or not same_array(&b, &last.target) or b.readonly:
             return False
         pa, pb = <uint64_t>a.ptr, <uint64_t>b.ptr
-        if pa < pb + self.memo_out_span and pb < pa + self.memo_in_span and not (self.memo_in_place and pa == pb):
+        if pa < pb + last.target_span and pb < pa + last.source_span and not (last.in_place and pa == pb):
             return False
         if stream is None:
-            current_stream(&a, &handle)
+            current_stream(&a if a.exchange != NULL or a.framework == CUPY else &b, &handle)
+            if handle == 0 and a.framework == FKL and a.has_stream:
+                handle = a.stream
         else:
             decode_stream(stream, &handle)
-        if a.has_stream:
-            wait_producer(&a, <fkl_CUstream>handle)
-        if b.has_stream:
-            wait_producer(&b, <fkl_CUstream>handle)
-        self.memo.run(pa, pb, <fkl_CUstream>handle)
+        _order(&a, stream is not None, handle)
+        _order(&b, stream is not None, handle)
+        last.launch.run(pa, pb, <fkl_CUstream>handle)
+        if a.framework == FKL:
+            (<Exporter>x).note_use(stream, handle)
+        if b.framework == FKL:
+            (<Exporter>out).note_use(stream, handle)
         return True
 
     def _call(self, x, out, stream):
-        """The long way: every check, a fresh block, and a launch that may be reused by the next call."""
+        """The long way: every check, a fresh block, and a launch that the next call may repeat."""
         cdef uintptr_t handle = 0
-        cdef ArrayView view
         cdef Launch launch
+        cdef ArrayView view
         if self.closed:
             raise ValueError("this kernel is closed")
         if self.target == "cpu":
@@ -183,55 +212,48 @@ cdef class FusedKernel:
         if stream is not None:
             decode_stream(stream, &handle)
         else:
-            handle = self._current(x, out)
+            leader = self._leader_of(x, out)
+            if leader is not None:
+                current_stream(&(<ArrayView>leader).a, &handle)
         request = self.chain.request(x, out, handle)
         launch = self.chain.prepare(request)
         if stream is None and self.pending is not None and x is None:
             self._wait_pending(handle)
+        # Arrays handed over here come with their own order; for bound ones an explicit stream is ordered by the caller.
         for array in (*(request.sources if x is not None else ()), *(request.dests if out is not None else ())):
             view = array.view
-            if view.a.has_stream:
-                wait_producer(&view.a, <fkl_CUstream>handle)
+            _order(&view.a, stream is not None, handle)
+        for array in (*request.sources, *request.dests):
+            view = array.view
+            if view.a.framework == FKL:
+                (<Exporter>view.obj).check_open()
         launch.run(launch.source, launch.target, <fkl_CUstream>handle)
         for array in (*request.sources, *request.dests):
-            array.view.note_use(stream, handle)
-        if len(request.sources) == 1 and launch.source_offset >= 0 and launch.target_offset >= 0:
-            self._remember(launch, request)
+            view = array.view
+            view.note_use(stream, handle)
+        if len(request.sources) == len(request.dests) == 1 and launch.source_offset >= 0 and launch.target_offset >= 0:
+            self.last = _repeat(launch, request.sources[0].view, request.dests[0].view)
         return request.out
 
-    cdef uintptr_t _current(self, object x, object out) except? 0:
-        """The current stream of the framework that the arrays of a call come from."""
-        cdef uintptr_t handle = 0
-        cdef ArrayView view
-        first = x if x is not None else self.origin if self.origin is not None else out
-        if isinstance(first, (list, tuple)):
-            first = first[0] if first else None
-        if first is None and self.chain.dest is not None:
-            first = self.chain.dest[0] if isinstance(self.chain.dest, list) else self.chain.dest
-        if first is None:
-            return 0
-        view = first if isinstance(first, ArrayView) else self.chain.view(first, "input")
-        current_stream(&view.a, &handle)
-        return handle
-
-    cdef int _remember(self, Launch launch, object request) except -1:
-        cdef ArrayView a = request.sources[0].view
-        cdef ArrayView b = request.dests[0].view
-        self.memo_in, self.memo_out = a.a, b.a
-        self.memo_in_span = span(&a.a, a.itemsize)
-        self.memo_out_span = span(&b.a, b.itemsize)
-        self.memo_in_place = a.a.ptr == b.a.ptr
-        self.memo = launch
-        return 0
-
-    cdef int _note(self, object stream, uintptr_t handle) except -1:
-        """Bound buffers learn of every stream that uses them, so that none is freed too early."""
-        self.origin.note_use(stream, handle)
-        return 0
+    def _leader_of(self, x, out):
+        """The array of a call whose framework names the stream."""
+        chain = self.chain
+        views = []
+        for given, bound, role in ((x, chain.source, "input"), (out, chain.dest, "output")):
+            if given is None and role == "input" and bound is not None:
+                views.append(bound.view)
+                continue
+            given = bound if given is None else given
+            if isinstance(given, (list, tuple)):
+                given = given[0] if given else None
+            if given is not None:
+                views.append(chain.view(given, role))
+        return _leader(views) if views else None
 
     cdef int _wait_pending(self, uintptr_t handle) except -1:
         event, self.pending = self.pending, None
-        event.wait_on(handle)
+        if event is not None:
+            event.wait_on(handle)
         return 0
 
     # -- the rest -------------------------------------------------------------------------------------------------
@@ -324,8 +346,8 @@ cdef class FusedKernel:
     def close(self):
         """Drop bindings and launches. Further calls raise `ValueError`; closing twice is allowed."""
         self.closed = True
-        self.bound = self.memo = None
-        self.bound_out = self.origin = self.pending = None
+        self.bound = self.last = None
+        self.bound_out = self.origin = self.users = self.pending = None
         if self.chain is not None:
             self.chain.source = self.chain.dest = None
 
@@ -364,15 +386,53 @@ def _rebuild(ops, options):
     return compose(*ops, **options)
 
 
-def _producer_event(view):
-    """An event on the stream that fills a bound input, if the producer named one."""
-    if view.stream is None:
+def _producer_event(ArrayView view):
+    """An event on the stream that fills a bound input, if its producer named one that may not be asked later."""
+    if not view.a.has_stream or view.a.framework == FKL:
         return None
     from fkl.runtime.stream import Event
 
     event = Event(device=view.device)
     event.record(view.stream)
     return event
+
+
+cdef ArrayView _leader(list views):
+    """The array that names the stream: of a framework with a current stream, else one with a stream, else the first."""
+    cdef ArrayView view
+    for view in views:
+        if view.a.exchange != NULL or view.a.framework == TORCH or view.a.framework == CUPY:
+            return view
+    for view in views:
+        if view.a.framework == FKL and view.a.has_stream:
+            return view
+    return views[0]
+
+
+cdef int _order(const Array* a, bint explicit, uintptr_t handle) except -1:
+    """Let the launch's stream wait for the producer of an array handed over at the call."""
+    cdef Array producer
+    cdef uintptr_t current = 0
+    if a.has_stream:
+        return wait_producer(a, <fkl_CUstream>handle)
+    if explicit and a.exchange != NULL:
+        # The framework orders its content on its current stream.
+        current_stream(a, &current)
+        if current != handle:
+            producer = a[0]
+            producer.stream = current
+            return wait_producer(&producer, <fkl_CUstream>handle)
+    return 0
+
+
+cdef _Repeat _repeat(Launch launch, ArrayView source, ArrayView target):
+    cdef _Repeat made = _Repeat.__new__(_Repeat)
+    made.launch = launch
+    made.source, made.target = source.a, target.a
+    made.source_span = span(&source.a, source.itemsize)
+    made.target_span = span(&target.a, target.itemsize)
+    made.in_place = source.a.ptr == target.a.ptr
+    return made
 
 
 cdef object _vectorcall(object callable, PyObject* const* args, size_t nargsf, PyObject* kwnames):

@@ -1,0 +1,94 @@
+"""What the frameworks themselves do: name their current stream, allocate an output. None is ever imported by fkl."""
+
+import sys
+
+from libc.stdint cimport uintptr_t
+
+from fkl.runtime.dlpack cimport DL_CUDA
+from fkl.runtime.view cimport CUPY, FKL, TORCH, Array, ArrayView
+
+
+cdef int current_stream(const Array* a, uintptr_t* handle) except -1:
+    """The stream that the array's framework works on now; 0 (the legacy default stream) if it has none."""
+    cdef void* stream = NULL
+    handle[0] = 0
+    if a.device < 0:
+        return 0
+    if a.exchange != NULL and a.exchange.current_stream != NULL:
+        a.exchange.current_stream(DL_CUDA, a.device, &stream)
+        handle[0] = <uintptr_t>stream
+    elif a.framework == TORCH:
+        handle[0] = sys.modules["torch"].cuda.current_stream(a.device).cuda_stream
+    elif a.framework == CUPY:
+        cuda = sys.modules["cupy"].cuda
+        with cuda.Device(a.device):
+            handle[0] = cuda.get_current_stream().ptr
+    elif a.framework == FKL and a.has_stream:
+        handle[0] = a.stream
+    return 0
+
+
+def allocate(ArrayView like, tuple shape, str base, int device, uintptr_t stream):
+    """A fresh array for an output.
+
+    Parameters
+    ----------
+    like : ArrayView or None
+        The input; its framework allocates.
+    shape : tuple of int
+    base : str
+        A scalar type's name.
+    device : int
+        CUDA ordinal, -1 for NumPy arrays.
+    stream : int
+        The stream that is going to write it.
+
+    Returns
+    -------
+    torch.Tensor, cupy.ndarray, numpy.ndarray or DeviceBuffer
+    """
+    if device < 0:
+        return _numpy(shape, base)
+    if like is not None and like.a.framework == TORCH:
+        return _torch(like, shape, base, device, stream)
+    if like is not None and like.a.framework == CUPY and base != "bfloat16":
+        return _cupy(like, shape, base, device, stream)
+    from fkl.runtime.buffer import empty
+
+    return empty(shape, base, device=device)
+
+
+def _numpy(shape, base):
+    import numpy
+
+    if base == "bfloat16":
+        try:
+            from ml_dtypes import bfloat16
+        except ImportError:
+            raise TypeError(
+                "NumPy has no bfloat16 of its own: install ml_dtypes, or end the chain with Cast to another type"
+            ) from None
+        return numpy.empty(shape, bfloat16)
+    return numpy.empty(shape, base)
+
+
+def _torch(ArrayView like, shape, base, device, uintptr_t stream):
+    cdef uintptr_t current = 0
+    torch = sys.modules["torch"]
+    current_stream(&like.a, &current)
+    if current == stream:
+        return torch.empty(shape, dtype=getattr(torch, base), device=f"cuda:{device}")
+    # torch frees in the order of the stream it allocated on, so that must be the stream that is used.
+    with torch.cuda.stream(torch.cuda.ExternalStream(stream, device=device)):
+        return torch.empty(shape, dtype=getattr(torch, base), device=f"cuda:{device}")
+
+
+def _cupy(ArrayView like, shape, base, device, uintptr_t stream):
+    cdef uintptr_t current = 0
+    cupy = sys.modules["cupy"]
+    current_stream(&like.a, &current)
+    with cupy.cuda.Device(device):
+        if current == stream:
+            return cupy.empty(shape, base)
+        with cupy.cuda.ExternalStream(stream, device):
+            return cupy.empty(shape, base)
