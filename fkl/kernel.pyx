@@ -317,7 +317,7 @@ cdef class FusedKernel:
             sizes = tuple(int(n) for n in size)
             if not 1 <= len(sizes) <= 3 or any(n < 0 for n in sizes):
                 raise ValueError(f"size is (width, height, planes), none of them negative; got {size!r}")
-            width, height, planes = (*sizes, 1, 1)[:3]
+            width, height, planes = (list(sizes) + [1, 1])[:3]
             extents = Extents(width, height, planes, 3 if planes > 1 else 2)
             variant.plan.out_extents(extents)
             variant.plan.values(extents)
