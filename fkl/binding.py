@@ -202,7 +202,8 @@ def fill(plan: Plan, extents: Extents, sources: Sequence[Array], dests: Sequence
         data[slot.offset : slot.offset + slot.field.size] = raw
     table = b""
     if plan.plane_slots:
-        table = b"".join(_image(a) for a in sources) if listed else b""
+        # Every image is a plane with an address of its own: no plane stride is added to it.
+        table = b"".join(_image(a._replace(surface=a.surface._replace(plane=0))) for a in sources) if listed else b""
         if len(table) <= plan.inline_planes * plan.plane_size:
             start = plan.table_offset + 8
             data[start : start + len(table)] = table

@@ -81,7 +81,7 @@ FKL_FN pixel<T, C> saturate_float(pixel<T, C> a) {
   static_assert(N::is_float, "saturate_float takes floats");
   FKL_CHANNELS(c, C) {
     const V x = N::get(a.v[c]);
-    a.v[c] = N::put(x > V(0) ? (x < V(1) ? x : V(1)) : V(0));
+    a.v[c] = N::put(x >= V(0) ? (x < V(1) ? x : V(1)) : V(0));
   }
   return a;
 }
