@@ -1,0 +1,52 @@
+"""``python -m fkl``: explains itself; ``demo`` runs the main job on a photograph, ``info`` says what this machine has."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; returns the exit status."""
+    from fkl import __version__
+
+    parser = argparse.ArgumentParser(
+        prog="python -m fkl",
+        description="fkl composes image and tensor operations into one CUDA kernel, bound to its buffers.",
+    )
+    parser.add_argument("--version", action="version", version=f"fkl {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="command")
+    demo = commands.add_parser("demo", help="preprocess a photograph for a network and restore it, and compare with NumPy")
+    demo.add_argument("image", nargs="?", help="an image file (default: a photograph shipped with scikit-image)")
+    demo.add_argument("--target", choices=("auto", "gpu", "cpu"), default="auto", help="default: the GPU if there is one")
+    demo.add_argument("--output", default="fkl-demo.png", help="the picture to write (default: %(default)s)")
+    commands.add_parser("info", help="driver, devices, compilers and cache, and what to do about what is missing")
+    cache = commands.add_parser("cache", help="show or clear the cache of compiled kernels")
+    cache.add_argument("--clear", action="store_true", help="delete all entries")
+    args = parser.parse_args(argv)
+    if args.command == "demo":
+        from fkl.demo import run_demo
+
+        return run_demo(args.image, args.target, args.output)
+    if args.command == "info":
+        from fkl.info import print_info
+
+        return print_info()
+    if args.command == "cache":
+        return _cache(args.clear)
+    parser.print_help()
+    return 0
+
+
+def _cache(clear: bool) -> int:
+    from fkl.compiler import cache
+
+    if clear:
+        print(f"deleted {cache.clear()} entries")
+    folder, count, size = cache.statistics()
+    print(f"{folder}: {count} entries, {size / 2**20:.1f} MiB" if folder else "no cache directory is in use (see FKL_CACHE)")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
