@@ -53,7 +53,7 @@ _HOME = {
     ),
 }  # fmt: skip
 
-__all__ = ["__version__", *_HOME]  # noqa: PLE0604
+__all__ = ["__version__", *_HOME]
 
 
 def __getattr__(name: str) -> object:

@@ -239,7 +239,7 @@ def _strides_fit(plan: Plan, walk: Extents, sources: Sequence[Array], dests: Seq
     for arrays, align in ((sources, plan.source_align), (dests, plan.target_align)):
         for array in arrays:
             s = array.surface
-            if walk.height > 1 and s.pitch % align or walk.planes > 1 and s.plane % align or s.channel % align:
+            if (walk.height > 1 and s.pitch % align) or (walk.planes > 1 and s.plane % align) or s.channel % align:
                 return False
             if len(arrays) > 1 and array.view.ptr % align:
                 return False

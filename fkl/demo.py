@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any
+from typing import Any, Literal
 
 __all__ = ["run_demo"]
 
@@ -22,7 +22,7 @@ def load_photograph(path: str | None) -> Any:
     if path is None:
         from skimage import data
 
-        return np.ascontiguousarray(data.astronaut()[..., :3])
+        return np.ascontiguousarray(data.astronaut()[..., :3])  # type: ignore[no-untyped-call]
     from PIL import Image
 
     with Image.open(path) as file:
@@ -37,7 +37,7 @@ def reference(photo: Any) -> Any:
     return ((x - np.array(MEAN, np.float32)) / np.array(STD, np.float32)).transpose(2, 0, 1)
 
 
-def chains(target: str, source: Any = None, planes: Any = None, restored: Any = None) -> tuple[Any, Any]:
+def chains(target: Literal["gpu", "cpu"], source: Any = None, planes: Any = None, restored: Any = None) -> tuple[Any, Any]:
     """Preprocessing, packed uint8 -> normalised planes, and its inverse."""
     import fkl
 

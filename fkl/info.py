@@ -18,7 +18,8 @@ def print_info() -> int:
     cpu = _host()
     _cache()
     print()
-    print(f"GPU target: {'ready' if gpu else 'not usable, see above'}. CPU target: {'ready' if cpu else 'not usable, see above'}.")
+    for name, ready in (("GPU target", gpu), ("CPU target", cpu)):
+        _line(name, "ready" if ready else "not usable, see above")
     return 0 if gpu or cpu else 1
 
 

@@ -29,7 +29,7 @@ def overlaps(
     import numpy
 
     try:
-        return bool(numpy.shares_memory(_shadow(numpy, *a), _shadow(numpy, *b), max_work=1 << 20))
+        return bool(numpy.shares_memory(_shadow(numpy, *a), _shadow(numpy, *b), max_work=1 << 20))  # type: ignore[arg-type]
     except numpy.exceptions.TooHardError:
         return True
 
@@ -49,11 +49,5 @@ class _Shadow:
 
 
 def _shadow(numpy, address: int, shape: Sequence[int], strides: Sequence[int], itemsize: int):  # type: ignore[no-untyped-def]
-    return numpy.asarray(
-        _Shadow(
-            {
-                "version": 3, "shape": tuple(shape), "strides": tuple(strides), "typestr": f"|V{itemsize}",
-                "data": (address, False),
-            }
-        )  # fmt: skip
-    )
+    interface = {"version": 3, "shape": tuple(shape), "strides": tuple(strides), "data": (address, False)}
+    return numpy.asarray(_Shadow({**interface, "typestr": f"|V{itemsize}"}))

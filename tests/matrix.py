@@ -55,7 +55,8 @@ def elementwise() -> Iterator[Case]:
         v = constant(base, c)
         if base != "bool":
             for name in ("Add", "Sub", "Mul", "AbsDiff"):
-                yield Case(name, base, c, (getattr(fkl, name)(v),), lambda x, n=name, b=base, v=v: oracle.binary(n, x, b, v), base)
+                yield Case(name, base, c, (getattr(fkl, name)(v),), lambda x, n=name, b=base, v=v: oracle.binary(n, x, b, v),
+                           base)  # fmt: skip
             d = constant(base, c, "divisor")
             yield Case("Div", base, c, (fkl.Div(d),), lambda x, b=base, v=d: oracle.binary("Div", x, b, v), base)
             low, high = ((-1.5, 100.0) if base in FLOATS else (2, 100))

@@ -81,7 +81,7 @@ def installed(*, search: bool = True) -> list[Found]:
 
 @functools.cache
 def _pathfinder() -> Found | None:
-    from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
+    from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib  # type: ignore[import-untyped]
 
     try:
         path = load_nvidia_dynamic_lib("nvrtc").abs_path

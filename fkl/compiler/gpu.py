@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import functools
 import threading
+from typing import TYPE_CHECKING
 
 from fkl.compiler import cache, headers
 from fkl.compiler.errors import CompileError, failed
 from fkl.compiler.finder import Found, choose, installed
 from fkl.compiler.shared import SharedWork
+
+if TYPE_CHECKING:
+    from fkl.compiler.nvrtc import Nvrtc
 
 __all__ = ["binary", "compile_count"]
 
@@ -23,7 +27,7 @@ def compile_count() -> int:
 
 
 @functools.cache
-def _nvrtc(found: Found):  # type: ignore[no-untyped-def]
+def _nvrtc(found: Found) -> Nvrtc:
     from fkl.compiler.nvrtc import Nvrtc
 
     try:

@@ -1,7 +1,22 @@
 """The operations a chain is made of, one file a family. See `fkl.operations.base` for what an operation is."""
 
 from fkl.operations.arithmetic import (
-    Abs, AbsDiff, Add, Div, Exp, Ln, Max, Min, Mul, Neg, Pow, Saturate, SaturateFloat, Sqr, Sqrt, Sub,
+    Abs,
+    AbsDiff,
+    Add,
+    Div,
+    Exp,
+    Ln,
+    Max,
+    Min,
+    Mul,
+    Neg,
+    Pow,
+    Saturate,
+    SaturateFloat,
+    Sqr,
+    Sqrt,
+    Sub,
 )  # fmt: skip
 from fkl.operations.base import Operation
 from fkl.operations.bitwise import BwAnd, BwNot, BwOr, BwXor, IsEven, ShiftLeft, ShiftRight

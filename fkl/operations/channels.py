@@ -13,7 +13,7 @@ __all__ = ["AddLast", "Discard", "VectorAnd", "VectorReduce", "VectorReorder", "
 
 class _Channels(Elementwise):
     headers: ClassVar[tuple[str, ...]] = ("fkl/channels.h",)
-    takes = ("float", "integer", "bool")
+    takes: ClassVar[tuple[str, ...]] = ("float", "integer", "bool")
 
 
 def _indices(name: str, indices: tuple[Any, ...]) -> tuple[int, ...]:

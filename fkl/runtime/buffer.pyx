@@ -1,19 +1,19 @@
 """`DeviceBuffer`: device memory that fkl owns, or borrows from a raw pointer, as an array of every library."""
 
 cimport cython
-from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.stdint cimport int64_t, uint64_t, uintptr_t
+from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memset
 
 from fkl.runtime.context cimport enter, leave, primary
 from fkl.runtime.dlpack cimport DL_CPU, DL_CUDA
-from fkl.runtime.driver cimport check, drv, ensure, fkl_CUcontext, fkl_CUstream
+from fkl.runtime.driver cimport check as check_status, drv, fkl_CUcontext, fkl_CUstream
 from fkl.runtime.export cimport make_capsule
-from fkl.runtime.memory cimport Memory, allocate_memory
+from fkl.runtime.memory cimport allocate_memory
 from fkl.runtime.stream cimport Event, decode_stream
 from fkl.runtime.transfer cimport ON_DEVICE, TO_DEVICE, TO_HOST, fill_array, transfer
-from fkl.runtime.view cimport FKL, MAX_DIMENSIONS, Array, ArrayView, Exporter, itemsize_of, locate, wait_producer
+from fkl.runtime.view cimport FKL, Array, ArrayView, Exporter, itemsize_of, locate, wait_producer
 
 from fkl.dtypes import BASES, DType, fold_shape, parse_dtype
 from fkl.runtime.context import current_device_index
@@ -281,10 +281,10 @@ cdef class DeviceBuffer(Exporter):
         cdef int capturing = CAPTURE_NONE
         cdef int status
         # Asked first: to synchronise while a stream captures would spoil the capture, the question does not.
-        check(drv.StreamIsCapturing(NULL, &capturing), b"cuStreamIsCapturing")
+        check_status(drv.StreamIsCapturing(NULL, &capturing), b"cuStreamIsCapturing")
         with nogil:
             status = drv.CtxSynchronize()
-        return check(status, b"cuCtxSynchronize")
+        return check_status(status, b"cuCtxSynchronize")
 
     def copy_from_host(self, data, stream=None):
         """Copy from host memory.
@@ -537,7 +537,8 @@ cdef class DeviceBuffer(Exporter):
             return "<fkl.DeviceBuffer closed>"
         kind = "owned" if self.memory is not None else "borrowed"
         more = ", read-only" if self.a.readonly else ""
-        return f"<fkl.DeviceBuffer {self.dtype} {self.shape} at 0x{<uintptr_t>self.a.ptr:x} on cuda:{self.a.device}, {kind}{more}>"
+        at = f"0x{<uintptr_t>self.a.ptr:x} on cuda:{self.a.device}"
+        return f"<fkl.DeviceBuffer {self.dtype} {self.shape} at {at}, {kind}{more}>"
 
 
 # -- arguments ------------------------------------------------------------------------------------------------------

@@ -2,14 +2,14 @@
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
 from fkl.runtime.dlpack cimport (
     DL_CPU, DL_CUDA, DL_IS_COPIED, DL_MAJOR, DL_MINOR, DL_READ_ONLY, fkl_DLManagedTensor,
     fkl_DLManagedTensorVersioned, fkl_DLTensor,
 )
-from fkl.runtime.view cimport Array, itemsize_of
+from fkl.runtime.view cimport Array, dlpack_code, itemsize_of
 
 cdef extern from *:
     """
@@ -48,10 +48,6 @@ cdef struct New:
     fkl_DLManagedTensorVersioned tensor
     int64_t shape[DIMENSIONS]
     int64_t strides[DIMENSIONS]
-
-# fkl.dtypes.BASES -> DLPack type codes.
-cdef uint8_t[13] _codes = [6, 1, 0, 1, 0, 1, 0, 1, 0, 2, 4, 2, 2]
-
 
 cdef void _drop(void* context) noexcept nogil:
     """Release the owner that a tensor kept alive."""
@@ -93,7 +89,7 @@ cdef void _describe(const Array* a, fkl_DLTensor* tensor, int64_t* shape, int64_
     tensor.device.device_type = DL_CPU if a.device < 0 else DL_CUDA
     tensor.device.device_id = 0 if a.device < 0 else a.device
     tensor.ndim = a.ndim
-    tensor.dtype.code = _codes[a.base]
+    tensor.dtype.code = dlpack_code(a.base)
     tensor.dtype.bits = 8 * size
     tensor.dtype.lanes = 1
     tensor.shape = shape

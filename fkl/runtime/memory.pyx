@@ -7,11 +7,11 @@ be replayed at any time. A free that meets a capture it must not disturb waits i
 """
 
 cimport cython
-from libc.stdint cimport uint64_t, uintptr_t
+from libc.stdint cimport uintptr_t
 
 from fkl.runtime.context cimport enter, leave
 from fkl.runtime.driver cimport (
-    check, drv, fkl_CUcontext, fkl_CUdeviceptr, fkl_CUevent, fkl_CUstream, quiet, relax, restore,
+    check, drv, fkl_CUcontext, fkl_CUevent, fkl_CUstream, quiet, relax, restore,
 )
 from fkl.runtime.stream cimport Event, decode_stream
 
@@ -146,7 +146,7 @@ cdef bint _wait(Memory memory) noexcept:
     cdef int status
     cdef bint unknown = False
     handles = [0] if memory.legacy else []
-    for key, use in memory.uses.items():
+    for use in memory.uses.values():
         if type(use) is Event:
             event = (<Event>use)._handle
             with nogil:
@@ -159,8 +159,8 @@ cdef bint _wait(Memory memory) noexcept:
             unknown = True
             continue
         handles.append(handle)
-    for key in handles:
-        handle = key
+    for listed in handles:
+        handle = listed
         capturing = CAPTURE_NONE
         status = drv.StreamIsCapturing(<fkl_CUstream>handle, &capturing)
         if status >= 900 and status <= 908 or capturing != CAPTURE_NONE:

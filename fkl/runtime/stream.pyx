@@ -5,7 +5,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport uintptr_t
 
 from fkl.runtime.context cimport enter, leave
-from fkl.runtime.driver cimport check, drv, ensure, fkl_CUcontext, fkl_CUevent, fkl_CUstream, quiet
+from fkl.runtime.driver cimport check, drv, ensure, fkl_CUcontext, fkl_CUstream, quiet
 
 from fkl.runtime.context import current_device_index
 

@@ -1,6 +1,6 @@
 """Arrays of any library as one C struct; see view.pyx."""
 
-from libc.stdint cimport int64_t, uintptr_t
+from libc.stdint cimport int64_t, uint8_t, uintptr_t
 from fkl.runtime.dlpack cimport fkl_DLExchange
 from fkl.runtime.driver cimport fkl_CUstream
 
@@ -47,4 +47,5 @@ cdef class ArrayView:
 cdef int read_array(object obj, Array* a, bint writable) except -1
 cdef int wait_producer(const Array* a, fkl_CUstream stream) except -1
 cdef int itemsize_of(int base) noexcept nogil
+cdef uint8_t dlpack_code(int base) noexcept nogil
 cdef int locate(uintptr_t pointer, int* device) except -1

@@ -6,7 +6,7 @@ Order: fkl's own buffers, DLPack's C exchange table (torch), NumPy, cupy's array
 
 cimport cython
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_SetName
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint64_t, uintptr_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uintptr_t
 from libc.string cimport memset
 
 from fkl.runtime.dlpack cimport (
@@ -42,6 +42,9 @@ cdef int _itemsizes[13]
 for _i, _name in enumerate(BASES):
     _itemsizes[_i] = DType(_name).itemsize
 
+# fkl.dtypes.BASES -> DLPack type codes.
+cdef uint8_t[13] _dlpack_codes = [6, 1, 0, 1, 0, 1, 0, 1, 0, 2, 4, 2, 2]
+
 cdef tuple _dtypes = tuple(DType(name) for name in BASES)
 cdef dict _codes = {name: i for i, name in enumerate(BASES)}
 cdef dict _typestrs = {
@@ -55,6 +58,11 @@ cdef dict _relays = {}
 
 cdef int itemsize_of(int base) noexcept nogil:
     return _itemsizes[base]
+
+
+cdef uint8_t dlpack_code(int base) noexcept nogil:
+    """The DLPack type code of an index of BASES."""
+    return _dlpack_codes[base]
 
 
 @cython.final
@@ -332,25 +340,11 @@ cdef int _from_tensor(const fkl_DLTensor* tensor, Array* a, object obj) except -
 
 cdef int _base_of(uint8_t code, uint8_t bits, uint16_t lanes) except -1:
     """The base of a DLPack type."""
+    cdef int base
     if lanes == 1:
-        if code == 2:
-            if bits == 32: return FLOAT32
-            if bits == 16: return FLOAT16
-            if bits == 64: return FLOAT64
-        elif code == 1:
-            if bits == 8: return UINT8
-            if bits == 16: return UINT16
-            if bits == 32: return UINT32
-            if bits == 64: return UINT64
-        elif code == 0:
-            if bits == 8: return INT8
-            if bits == 16: return INT16
-            if bits == 32: return INT32
-            if bits == 64: return INT64
-        elif code == 4 and bits == 16:
-            return BFLOAT16
-        elif code == 6 and bits == 8:
-            return BOOL
+        for base in range(13):
+            if _dlpack_codes[base] == code and 8 * _itemsizes[base] == bits:
+                return base
     kind = {5: "complex numbers are", 3: "opaque handles are"}.get(code, "fp8 and narrower floats are" if code > 6 else
                                                                    "this type is")
     raise TypeError(f"{kind} not supported: DLPack type code {code}, {bits} bits, {lanes} lanes; the bases are "
