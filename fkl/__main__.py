@@ -49,4 +49,12 @@ def _cache(clear: bool) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except ModuleNotFoundError as missing:
+        if not (missing.name or "").startswith("fkl."):
+            raise
+        sys.exit(
+            f"{missing.name} is missing: this is fkl's source folder, not the installed package. "
+            "Write python -P -m fkl, or go to another folder"
+        )

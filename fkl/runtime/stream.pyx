@@ -5,7 +5,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport uintptr_t
 
 from fkl.runtime.context cimport enter, leave
-from fkl.runtime.driver cimport check, drv, ensure, fkl_CUcontext, fkl_CUstream, quiet
+from fkl.runtime.driver cimport check, drv, fkl_CUcontext, fkl_CUstream, quiet
 
 from fkl.runtime.context import current_device_index
 
@@ -84,8 +84,11 @@ cdef class Stream:
     def query(self):
         """Whether all work of the stream is done."""
         cdef int status
-        ensure()
-        status = drv.StreamQuery(<fkl_CUstream><uintptr_t>self.handle)
+        cdef fkl_CUcontext saved
+        cdef fkl_CUstream stream = <fkl_CUstream><uintptr_t>self.handle
+        enter(self.device, &saved)
+        status = drv.StreamQuery(stream)
+        leave(saved)
         if status == NOT_READY:
             return False
         check(status, b"cuStreamQuery")
@@ -193,8 +196,10 @@ cdef class Event:
     def query(self):
         """Whether the event has happened (also if it was never recorded)."""
         cdef int status
-        ensure()
+        cdef fkl_CUcontext saved
+        enter(self.device, &saved)
         status = drv.EventQuery(self._handle)
+        leave(saved)
         if status == NOT_READY:
             return False
         check(status, b"cuEventQuery")
@@ -205,17 +210,21 @@ cdef class Event:
         cdef int status = NOT_READY
         cdef int turn = 0
         cdef timespec nap
-        ensure()
-        while status == NOT_READY:
-            with nogil:
-                status = drv.EventQuery(self._handle)
-                if status == NOT_READY and turn >= 64:
-                    # 20 us at first, 1 ms at most: a short wait stays short, a long one costs nothing.
-                    nap.tv_sec = 0
-                    nap.tv_nsec = min(20_000 + (turn - 64) * 5_000, 1_000_000)
-                    nanosleep(&nap, NULL)
-            turn += 1
-            PyErr_CheckSignals()
+        cdef fkl_CUcontext saved
+        enter(self.device, &saved)
+        try:
+            while status == NOT_READY:
+                with nogil:
+                    status = drv.EventQuery(self._handle)
+                    if status == NOT_READY and turn >= 64:
+                        # 20 us at first, 1 ms at most: a short wait stays short, a long one costs nothing.
+                        nap.tv_sec = 0
+                        nap.tv_nsec = min(20_000 + (turn - 64) * 5_000, 1_000_000)
+                        nanosleep(&nap, NULL)
+                turn += 1
+                PyErr_CheckSignals()
+        finally:
+            leave(saved)
         check(status, b"cuEventQuery")
 
     def elapsed(self, Event since not None):
@@ -223,7 +232,6 @@ cdef class Event:
         cdef float milliseconds = 0
         if not (self.timing and since.timing):
             raise ValueError("elapsed needs two events made with timing=True")
-        ensure()
         check(drv.EventElapsedTime(&milliseconds, since._handle, self._handle), b"cuEventElapsedTime")
         return milliseconds
 
