@@ -135,11 +135,12 @@ class DType:
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, DType):
-            return self.base == other.base and self.channels == other.channels
-        return NotImplemented
+            return self.name == other.name
+        # Equal to its name too: buffer.dtype == "uint8".
+        return self.name == other if isinstance(other, str) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash((self.base, self.channels))
+        return hash(self.name)
 
     def __str__(self) -> str:
         return self.name

@@ -53,11 +53,16 @@ cdef class Memory:
         is freed, so what is kept is an event.
         """
         cdef int capturing = CAPTURE_NONE
+        cdef fkl_CUcontext saved
         cdef Event event
         if handle <= 1:
             self.legacy = True
             return 0
-        check(drv.StreamIsCapturing(<fkl_CUstream>handle, &capturing), b"cuStreamIsCapturing")
+        enter(self.device, &saved)
+        try:
+            check(drv.StreamIsCapturing(<fkl_CUstream>handle, &capturing), b"cuStreamIsCapturing")
+        finally:
+            leave(saved)
         if capturing != CAPTURE_NONE:
             self.captured = True
             return 0

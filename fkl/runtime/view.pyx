@@ -13,7 +13,8 @@ from fkl.runtime.dlpack cimport (
     DL_CPU, DL_CUDA, DL_CUDA_HOST, DL_CUDA_MANAGED, DL_MAJOR, DL_MINOR, DL_READ_ONLY, fkl_DLExchange,
     fkl_DLManagedTensor, fkl_DLManagedTensorVersioned, fkl_DLTensor,
 )
-from fkl.runtime.driver cimport check, drv, ensure, fkl_CUdeviceptr, fkl_CUstream
+from fkl.runtime.context cimport enter, leave
+from fkl.runtime.driver cimport check, drv, ensure, fkl_CUcontext, fkl_CUdeviceptr, fkl_CUstream
 from fkl.runtime.stream cimport Event, Stream
 
 from fkl.dtypes import BASES, DType
@@ -496,17 +497,21 @@ cdef uintptr_t _relay(int device) except 0:
 cdef int wait_producer(const Array* a, fkl_CUstream stream) except -1:
     """Let a stream wait for what an array's producer has queued on the stream it named; the host waits for nothing."""
     cdef Event event
+    cdef fkl_CUcontext saved
     cdef int capturing = CAPTURE_NONE
     # 1 is the legacy default stream by its other name.
     if a.stream == <uintptr_t>stream or (a.stream == 1 and stream == NULL):
         return 0
-    # A capture sees its own work only; what went before it is the business of whoever captures.
-    check(drv.StreamIsCapturing(stream, &capturing), b"cuStreamIsCapturing")
-    if capturing != CAPTURE_NONE:
-        return 0
-    event = Event(a.device)
-    event.record_on(<fkl_CUstream>a.stream)
-    event.make_wait(stream)
+    enter(a.device, &saved)
+    try:
+        # A capture sees its own work only; what went before it is the business of whoever captures.
+        check(drv.StreamIsCapturing(stream, &capturing), b"cuStreamIsCapturing")
+        if capturing == CAPTURE_NONE:
+            event = Event(a.device)
+            event.record_on(<fkl_CUstream>a.stream)
+            event.make_wait(stream)
+    finally:
+        leave(saved)
     return 0
 
 
