@@ -214,7 +214,7 @@ def _foreign_name(spec: object) -> str | None:
         return {"bool_": "bool", "double": "float64", "single": "float32", "half": "float16"}.get(
             spec.__name__, spec.__name__
         )
-    if module.startswith("numpy"):
+    if any(base.__name__ == "dtype" and base.__module__ == "numpy" for base in type(spec).__mro__):
         if getattr(spec, "names", None):
             raise TypeError(f"structured dtypes are not supported, got {spec!r}")
         if getattr(spec, "byteorder", "=") == ">" or getattr(spec, "isnative", True) is False:

@@ -86,7 +86,7 @@ def run(script: str, *, preamble: str = PREAMBLE, **environment: str) -> subproc
     """Run a script in a fresh interpreter whose CUDA driver is the double."""
     env = {**os.environ, "FKL_CUDA_DRIVER": library(), "FKL_DOUBLE_CODE": code_folder(), **environment}
     return subprocess.run(
-        [sys.executable, "-c", preamble + textwrap.dedent(script)], env=env, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-P", "-c", preamble + textwrap.dedent(script)], env=env, capture_output=True, text=True, timeout=300, check=False
     )
 
 

@@ -1,0 +1,190 @@
+"""The binding contract on the driver test double: real data, real checks, no GPU. tests/gpu has it on a GPU."""
+
+from double import check
+
+MORE = """
+def raises(kind, words, f, *args, **kwargs):
+    before = D.double_launches()
+    try:
+        f(*args, **kwargs)
+    except kind as e:
+        assert type(e) in (kind, fkl.ChainError), (type(e), e)
+        for word in words.split("&"):
+            assert word in str(e), (word, str(e))
+    else:
+        raise SystemExit(f"no {kind.__name__} ({words})")
+    assert D.double_launches() == before, "something was launched"
+rng = np.random.default_rng(1)
+def image(h=9, w=14, c=3, dtype="uint8"):
+    return rng.integers(0, 200, (h, w, c)).astype(dtype)
+dev = fkl.asarray
+def chain(x=None, out=None, v=2.0, **kw):
+    return fkl.compose(fkl.TensorRead(x), fkl.Cast("float32"), fkl.Mul(v), fkl.TensorSplit(out), **kw)
+want = lambda a, v=2.0: (a.astype(np.float32) * np.float32(v)).transpose(2, 0, 1)
+same = lambda buffer, array: bool((buffer.to_numpy() == array).all())
+"""
+
+
+def script(text: str) -> None:
+    import textwrap
+
+    check(MORE + textwrap.dedent(text))
+
+
+def test_bound():
+    script("""
+    a = image(); x, o = dev(a), fkl.empty((3, 9, 14))
+    k = chain(x, o); assert k.is_bound and len(compiled) == 1
+    assert k() is o and same(o, want(a))
+    b = image(); x.copy_from_host(b); assert k() is o and same(o, want(b))
+    q = chain(x, fkl.empty((3, 9, 14)), 3.5); assert len(compiled) == 1 and same(q(), want(b, 3.5)) and same(k(), want(b))
+    assert k.signature == q.signature and k.signature
+    assert "bound" in repr(k) and "Mul(2.0)" in repr(k)
+    """)
+
+
+def test_partly_bound_and_unbound():
+    script("""
+    a = image(); x, o = dev(a), fkl.empty((3, 9, 14))
+    k = chain(x); r1, r2 = k(), k(); assert r1 is not r2 and r1.ptr != r2.ptr and same(r1, want(a)) and same(r2, want(a))
+    w = chain(None, o); assert not w.is_bound and w(x) is o and same(o, want(a))
+    u = chain(); z = fkl.empty((3, 9, 14)); assert u(x, out=z) is z and same(z, want(a)) and same(u(x), want(a))
+    raises(TypeError, "bind", u); raises(TypeError, "bind", w)
+    c = image(4, 5); assert same(u(dev(c)), want(c))
+    f = image(dtype="float16"); assert same(u(dev(f)), want(f))
+    n = len(compiled); u.compile("uint8x3", (9, 14, 3)); assert len(compiled) == n
+    u.compile("int16x3", (9, 14)); assert len(compiled) == n + 1
+    """)
+
+
+def test_overrides():
+    script("""
+    a, b = image(), image(); x, y, o, z = dev(a), dev(b), fkl.empty((3, 9, 14)), fkl.empty((3, 9, 14))
+    k = chain(x, o)
+    assert k(y) is o and same(o, want(b)); assert k(out=z) is z and same(z, want(a)); assert k(y, out=z) is z and same(z, want(b))
+    z.fill(-1.0); assert k() is o and same(o, want(a)) and same(z, -1)
+    for _ in range(5):
+        c = image(); zz = fkl.empty((3, 9, 14)); assert k(dev(c), out=zz) is zz and same(zz, want(c)); assert k(dev(c), zz) is zz
+    n = len(compiled)
+    raises(ValueError, "(9, 14, 3)&(9, 9, 3)", k, dev(image(9, 9)))
+    raises(ValueError, "uint8&float32", k, dev(image(dtype="float32")))
+    raises(ValueError, "CPU memory", k, a)
+    raises(ValueError, "list", k, [x, x])
+    raises(ValueError, "float32 of shape (3, 9, 14)&float16", k, out=fkl.empty((3, 9, 14), "float16"))
+    raises(ValueError, "(3, 9, 14)&(3, 9, 13)", k, out=fkl.empty((3, 9, 13)))
+    raises(TypeError, "unexpected&foo", k, foo=1); raises(TypeError, "at most", k, x, o, None, 1); raises(TypeError, "twice", k, x, x=x)
+    assert len(compiled) == n and k() is o and same(o, want(a))
+    """)
+
+
+def test_refusals_at_compose():
+    script("""
+    a = image(); x, o = dev(a), fkl.empty((3, 9, 14))
+    raises(ValueError, "(3, 9, 14)", chain, x, fkl.empty((3, 9, 15)))
+    raises(ValueError, "float32", chain, x, fkl.empty((3, 9, 14), "float64"))
+    raises(TypeError, "list", fkl.TensorRead, [x, x]); raises(TypeError, "list", fkl.TensorWrite, [o])
+    raises(ValueError, "cpu", chain, x, target="cpu"); raises(ValueError, "cpu", chain, None, o, target="cpu")
+    raises(ValueError, "starts with a read", fkl.compose, fkl.Add(1), fkl.TensorWrite())
+    raises(ValueError, "ends with a write", fkl.compose, fkl.TensorRead(), fkl.Add(1))
+    raises(ValueError, "is empty", fkl.compose)
+    raises(ValueError, "inside", fkl.compose, fkl.TensorRead(), fkl.TensorRead(), fkl.TensorWrite())
+    raises(TypeError, "no operation", fkl.compose, fkl.TensorRead(), 3, fkl.TensorWrite())
+    raises(TypeError, "write fkl.Sqr()", fkl.compose, fkl.TensorRead(), fkl.Sqr, fkl.TensorWrite())
+    raises(ValueError, "target", fkl.compose, fkl.TensorRead(), fkl.TensorWrite(), target="tpu")
+    raises(TypeError, "fast_math", fkl.compose, fkl.TensorRead(), fkl.TensorWrite(), fast_math=1)
+    run = lambda *ops: fkl.compose(fkl.TensorRead(x), *ops, fkl.TensorWrite())
+    raises(ValueError, "Add&uint8&0.5&Cast", run, fkl.Add(0.5)); raises(ValueError, "300&0 to 255", run, fkl.Mul(300))
+    raises(ValueError, "-1", run, fkl.Sub(-1)); run(fkl.Add(255.0))
+    raises(TypeError, "Sqrt&Cast", run, fkl.Sqrt()); raises(TypeError, "BwAnd&float32", run, fkl.Cast("float32"), fkl.BwAnd(1))
+    raises(ValueError, "2 numbers&3 channels", run, fkl.Add((1, 2))); raises(ValueError, "zero", fkl.Div, 0)
+    raises(ValueError, "exceed", fkl.Saturate, 6, 3); raises(ValueError, "outside", run, fkl.ShiftLeft(8))
+    raises(ValueError, "range", run, fkl.Cast("float16"), fkl.Add(1e6)); raises(TypeError, "1 to 4", fkl.Cast, "uint8x5")
+    raises(ValueError, "index 3", fkl.VectorReorder, 0, 1, 3)
+    big = fkl.empty((20, 14, 3), "uint8")
+    shift = lambda n: fkl.DeviceBuffer.from_ptr(big.ptr + n, (9, 14, 3), "uint8")
+    raises(ValueError, "overlaps", lambda: fkl.compose(fkl.TensorRead(shift(0)), fkl.Add(1), fkl.TensorWrite(shift(3))))
+    fkl.compose(fkl.TensorRead(shift(0)), fkl.Add(1), fkl.TensorWrite(shift(9 * 14 * 3)))()
+    fkl.compose(fkl.TensorRead(shift(0)), fkl.Add(1), fkl.TensorWrite(shift(0)))()
+    raises(ValueError, "overlaps", lambda: fkl.compose(fkl.TensorRead(shift(0)), fkl.Add(1), fkl.TensorSplit(
+        fkl.DeviceBuffer.from_ptr(big.ptr, (3, 9, 14), "uint8"))))
+    strided = fkl.DeviceBuffer.from_ptr(big.ptr, (3, 4, 3), "uint8", strides=(14, 3, 2))
+    raises(ValueError, "contiguous&TensorPack", fkl.compose, fkl.TensorRead(strided), fkl.TensorWrite())
+    raises(ValueError, "overlap", fkl.compose, fkl.TensorRead(fkl.DeviceBuffer.from_ptr(big.ptr, (3, 4, 3), "uint8", strides=(2, 3, 1))), fkl.TensorWrite())
+    """)
+
+
+def test_source_is_the_same_bound_or_not():
+    script("""
+    a = image(); x, o = dev(a), fkl.empty((3, 9, 14))
+    pitched = fkl.DeviceBuffer.from_ptr(D.double_alloc(1 << 12, 0, 0), (5, 6, 3), "uint8", pitch=64)
+    texts = {k.source_for("uint8x3", (14, 9, 1)) for k in (chain(), chain(x), chain(x, o), chain(None, o), chain(x, o, 77.25), chain(pitched))}
+    assert len(texts) == 1
+    text = texts.pop(); assert "77" not in text and str(x.ptr) not in text and hex(x.ptr)[2:] not in text and "64" not in text.replace("i64", "")
+    raises(ValueError, "negative", chain().source_for, "uint8x3", (-1, 4))
+    """)
+
+
+def test_layouts_planes_and_lists():
+    script("""
+    p = np.stack([image(), image(), image()]); want3 = p.astype(np.float32).transpose(0, 3, 1, 2)
+    C = fkl.Cast("float32"); run = lambda w, v=p: fkl.compose(fkl.TensorRead(), C, w)(v if isinstance(v, list) else dev(v))
+    assert same(run(fkl.TensorSplit()), want3) and same(run(fkl.TensorTSplit()), want3.transpose(1, 0, 2, 3)) and same(run(fkl.SplitWrite()), want3)
+    assert same(run(fkl.TensorSplit(), [dev(a) for a in p]), want3)
+    many = [image(2, 3) for _ in range(400)]
+    assert same(run(fkl.TensorWrite(), [dev(a) for a in many]), np.stack(many).astype(np.float32))
+    assert same(fkl.compose(fkl.TensorPack(3), fkl.TensorWrite())(dev(want3)), p.astype(np.float32))
+    assert same(fkl.compose(fkl.TensorPack(3, dev(want3.reshape(9, 9, 14))), fkl.TensorWrite())(), p.astype(np.float32))
+    merged = fkl.empty((9, 9, 14)); fkl.compose(fkl.TensorRead(dev(p)), C, fkl.TensorSplit(merged))(); assert same(merged, want3.reshape(9, 9, 14))
+    parts = [fkl.empty((9, 14)) for _ in range(3)]; k = fkl.compose(fkl.TensorRead(dev(p[0])), C, fkl.SplitWrite(parts))
+    assert all(u is v for u, v in zip(k(), parts)) and all(same(parts[c], want3[0, c]) for c in range(3))
+    raises(ValueError, "share memory", fkl.compose, fkl.TensorRead(dev(p[0])), C, fkl.SplitWrite([parts[0], parts[0], parts[1]]))
+    raises(ValueError, "one buffer per channel", fkl.compose, fkl.TensorRead(dev(p[0])), C, fkl.SplitWrite(parts[:2]))
+    raises(ValueError, "no images", lambda: run(fkl.TensorWrite(), [])); raises(ValueError, "image 1", lambda: run(fkl.TensorWrite(), [dev(image()), dev(image(3, 3))]))
+    assert same(fkl.compose(fkl.ReadSet((1, 2, 3), 5, 4, "uint8"), fkl.Add(1), fkl.TensorWrite())(), np.broadcast_to(np.array([2, 3, 4], np.uint8), (4, 5, 3)))
+    for shape in ((0,), (0, 8), (5, 0), (0, 4, 3), (2, 0, 3)):
+        n = D.double_launches(); r = fkl.compose(fkl.TensorRead(), fkl.Add(1.0), fkl.TensorWrite())(fkl.empty(shape)); assert r.shape == shape and D.double_launches() == n
+    five = {"shape": (1,) * 5, "typestr": "|u1", "data": (parts[0].ptr, False), "version": 3}
+    raises(ValueError, "at most 4", run, fkl.TensorWrite(), [type("X", (), {"__cuda_array_interface__": five})()])
+    """)
+
+
+def test_pickle_clone_close_threads():
+    script("""
+    import copy, pickle
+    a = image(); x, o = dev(a), fkl.empty((3, 9, 14))
+    u = pickle.loads(pickle.dumps(chain())); assert same(u(x), want(a)) and same(copy.copy(u)(x), want(a))
+    raises(TypeError, "pickled", pickle.dumps, chain(x)); raises(TypeError, "pickled", pickle.dumps, chain(None, o))
+    k = chain(x, o); c = k.clone(); k.close(); k.close(); raises(ValueError, "closed", k); raises(ValueError, "closed", k, x)
+    raises(ValueError, "closed", k.clone); assert "closed" in repr(k) and not k.is_bound and same(c(), want(a))
+    with chain(x, o) as k: assert same(k(), want(a))
+    o2 = fkl.empty((3, 9, 14)); k = chain(x, o2); o2.close(); raises(ValueError, "closed", k)
+    bad = []
+    k = chain()
+    def work(n):
+        for i in range(40):
+            b = np.full((3 + n, 5, 3), i, np.uint8)
+            if not same(k(dev(b), out=fkl.empty((3, 3 + n, 5))), want(b)): bad.append((n, i))
+    ts = [threading.Thread(target=work, args=(n,)) for n in range(4)]; [t.start() for t in ts]; [t.join() for t in ts]; assert not bad
+    """)
+
+
+def test_modules_are_bounded_and_shared():
+    script("""
+    from fkl.variant import loaded_modules
+    x, o = fkl.asarray(np.ones((3, 5), np.float32)), fkl.empty((3, 5))
+    for i in range(20): fkl.compose(fkl.TensorRead(x), fkl.Mul(float(i)), fkl.TensorWrite(o))()
+    assert loaded_modules() == 1 and calls("LibraryLoadData") == 1
+    os.environ["FKL_MODULE_CACHE"] = "3"
+    for i in range(8): fkl.compose(fkl.TensorRead(x), *[fkl.Add(1.0)] * (i + 2), fkl.TensorWrite(o))()
+    gc.collect(); assert loaded_modules() == 3 and calls("LibraryUnload") == 6, (loaded_modules(), calls("LibraryUnload"))
+    assert "bad" not in log() and "unloaded" not in log()
+    """)
+
+
+def test_cold_call_inside_a_capture_is_harmless():
+    script("""
+    s = fkl.Stream(blocking=True); x, o = fkl.asarray(np.ones((3, 5), np.float32)), fkl.empty((3, 5))
+    k = fkl.compose(fkl.TensorRead(), fkl.Mul(3.0), fkl.TensorWrite())
+    D.double_capture(s.handle, 1); r = k(x, stream=s); images = k([x] * 300, stream=s); assert not D.double_spoiled()
+    D.double_capture(s.handle, 0); assert same(r, 3) and images.shape == (300, 3, 5)
+    """)

@@ -1,0 +1,116 @@
+"""The project's own rules: import arrows, complete build files, a lean import, types that match."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "fkl"
+
+#: room -> rooms of fkl that it must not import at any depth of its text.
+FORBIDDEN = {
+    "dtypes": {"operations", "plan", "codegen", "compiler", "runtime", "kernel", "variant", "binding", "chain", "gpu", "host"},
+    "operations": {"plan", "codegen", "compiler", "runtime", "kernel", "variant", "binding", "chain", "gpu", "host"},
+    "plan": {"codegen", "compiler", "runtime", "kernel", "variant", "binding", "chain", "gpu", "host"},
+    "codegen": {"compiler", "runtime", "kernel", "variant", "binding", "chain", "gpu", "host"},
+    "compiler": {"operations", "plan", "codegen", "kernel", "variant", "binding", "chain", "gpu", "host", "layout", "grid"},
+    "runtime": {"operations", "plan", "codegen", "compiler", "kernel", "variant", "binding", "chain", "gpu", "host", "layout"},
+    "layout": {"plan", "codegen", "compiler", "runtime", "kernel", "variant", "binding", "chain", "gpu", "host"},
+    "binding": {"codegen", "compiler", "runtime", "kernel", "variant", "chain", "gpu", "host"},
+    "variant": {"kernel", "chain", "gpu", "host", "binding"},
+    "chain": {"kernel", "gpu", "host", "runtime", "compiler"},
+}
+
+
+def sources(room: str) -> list[Path]:
+    at = PACKAGE / room
+    return sorted(p for p in at.rglob("*.p*") if p.suffix in (".py", ".pyx", ".pxd")) if at.is_dir() else [at.with_suffix(".py")]
+
+
+def imported(path: Path) -> set[str]:
+    """The rooms that a file imports or cimports."""
+    found = re.findall(r"^\s*(?:from\s+fkl\.(\w+)[\w.]*\s+c?import|c?import\s+fkl\.(\w+))", path.read_text(), re.M)
+    return {a or b for a, b in found}
+
+
+@pytest.mark.parametrize("room", FORBIDDEN)
+def test_arrows(room):
+    for path in sources(room):
+        wrong = imported(path) & FORBIDDEN[room]
+        if room == "compiler" and wrong == {"runtime"}:
+            continue
+        assert not wrong, f"{path.relative_to(ROOT)} imports {wrong}"
+
+
+def test_every_file_is_installed():
+    for folder in [PACKAGE, *(p for p in PACKAGE.iterdir() if p.is_dir() and (p / "meson.build").exists())]:
+        build = (folder / "meson.build").read_text()
+        for path in folder.iterdir():
+            if path.suffix in (".py", ".pyi", ".typed", ".pyx"):
+                assert f"'{path.name}'" in build, f"{path.relative_to(ROOT)} is missing in meson.build"
+
+
+def test_public_names_resolve_and_have_docstrings():
+    import fkl
+
+    assert set(fkl.__all__) <= set(dir(fkl))
+    for name in fkl.__all__:
+        value = getattr(fkl, name)
+        assert name == "__version__" or (value.__doc__ or "").strip(), name
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        fkl.Nothing  # noqa: B018
+
+
+def test_stub_and_lazy_table_name_the_same_things():
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    typed = {a.asname for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) for a in n.names if a.asname}
+    import fkl
+    import fkl.operations
+
+    lazy = {name for name, home in fkl._HOME.items() if home != "fkl.operations"}
+    assert typed == lazy
+    assert {name for name, home in fkl._HOME.items() if home == "fkl.operations"} == set(fkl.operations.__all__)
+
+
+def test_import_is_lean():
+    code = """
+import sys
+before = set(sys.modules)
+import fkl
+heavy = {m.partition(".")[0] for m in set(sys.modules) - before} & {"numpy", "torch", "cupy", "ctypes", "cuda", "platformdirs", "asyncio"}
+assert not heavy, heavy
+fkl.compose(fkl.TensorRead(), fkl.Add(1.0), fkl.TensorWrite())
+assert "numpy" not in sys.modules and "torch" not in sys.modules
+assert not any("libcuda" in line or "nvrtc" in line for line in open("/proc/self/maps"))
+"""
+    subprocess.run([sys.executable, "-P", "-c", code], check=True)
+
+
+@pytest.mark.parametrize("command", [[], ["--help"], ["info"], ["cache"], ["demo", "--help"]])
+def test_command_line_explains_itself(command):
+    done = subprocess.run([sys.executable, "-P", "-m", "fkl", *command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+    if command == ["info"]:
+        for word in ("CUDA driver", "NVRTC", "host compiler", "cache", "CPU target"):
+            assert word in done.stdout
+    if not command:
+        assert "demo" in done.stdout and "info" in done.stdout
+
+
+def test_demo_on_the_cpu_target(tmp_path):
+    picture = tmp_path / "out.png"
+    command = [sys.executable, "-P", "-m", "fkl", "demo", "--target", "cpu", "--output", str(picture)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "difference to NumPy   0 at most" in done.stdout
+    from PIL import Image
+
+    with Image.open(picture) as image:
+        assert image.size == (3 * 512, 512)
+    bad = subprocess.run([*command, "nothing.jpg"], capture_output=True, text=True, check=False)
+    assert bad.returncode == 2 and "nothing.jpg" in bad.stderr and "Traceback" not in bad.stderr
