@@ -1,0 +1,73 @@
+"""What the benchmarks share: rounds, medians, the machine, and where results go."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def arguments(description: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--out", default=str(ROOT / "benchmarks" / "results"), help="folder for the JSON file")
+    return parser.parse_args()
+
+
+def machine() -> dict[str, object]:
+    """Device, driver, versions and the commit that was measured."""
+    from fkl.runtime.context import available, device_name
+    from fkl.runtime.driver import driver_version
+
+    packages = {}
+    for name in ("numpy", "torch", "cupy-cuda13x", "cupy-cuda12x", "triton", "opencv-python-headless"):
+        try:
+            packages[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    gpu = available()
+    with open("/proc/cpuinfo") as file:
+        cpu = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), "")
+    return {
+        "commit": commit(), "gpu": device_name(0) if gpu else None, "cuda_driver": driver_version() if gpu else None,
+        "cpu": cpu, "cpus": len(os.sched_getaffinity(0)), "python": platform.python_version(), "packages": packages,
+    }  # fmt: skip
+
+
+def commit() -> str:
+    named = os.environ.get("FKL_COMMIT")
+    if named:
+        return named
+    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
+def interleaved(contenders: dict[str, object], rounds: int = 7) -> dict[str, float]:
+    """Median over rounds in which every contender (a function that returns its time) has one turn."""
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(rounds):
+        for name, run in contenders.items():
+            times[name].append(run())  # type: ignore[operator]
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def save(folder: str, name: str, results: dict[str, object]) -> None:
+    """Write one JSON file that says what was measured where, and by which command."""
+    os.makedirs(folder, exist_ok=True)
+    path = Path(folder) / f"{name}.json"
+    data = {"command": f"python benchmarks/{Path(sys.argv[0]).name}", "machine": machine(), **results}
+    path.write_text(json.dumps(data, indent=1) + "\n")
+    print(f"wrote {path}")
+
+
+def table(rows: list[tuple[str, ...]]) -> None:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)))
