@@ -93,7 +93,7 @@ def test_a_source_that_the_host_compiler_refuses(folder):
 def test_no_host_compiler(monkeypatch):
     k = fkl.compose(fkl.TensorRead(), fkl.Add(1.0), fkl.Sub(0.25), fkl.TensorWrite(), target="cpu")
     monkeypatch.setenv("CXX", "no-such-compiler")
-    with pytest.raises(fkl.CompileError, match="no-such-compiler.*CXX"):
+    with pytest.raises(fkl.CompileError, match=r"no-such-compiler.*CXX"):
         k(np.zeros((2, 6), np.float32))
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("CXX")

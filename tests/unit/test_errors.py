@@ -79,7 +79,7 @@ def test_gpu_without_a_driver_says_what_to_do(monkeypatch):
         pytest.skip("this machine has a GPU")
     with pytest.raises(fkl.CudaError, match='target="cpu"'):
         fkl.empty((4,))
-    with pytest.raises(ValueError, match="CPU memory.*fkl.asarray"):
+    with pytest.raises(ValueError, match=r"CPU memory.*fkl.asarray"):
         fkl.compose(fkl.TensorRead(X), fkl.TensorWrite())
     with pytest.raises(ValueError, match="CPU memory"):
         fkl.compose(fkl.TensorRead(), fkl.TensorWrite())(X)
