@@ -108,7 +108,7 @@ def launch_times(torch) -> dict[str, float]:
     lib = c_library()
     function = lib.load(image)
     data = ctypes.create_string_buffer(bytes(block.data), len(block.data))
-    grid = (ctypes.c_uint * 5)(*block.grid)
+    grid = (ctypes.c_uint * 5)(*block.grid[:5])
     graph = lib.graph(function, data, grid)
     side = torch.cuda.Stream()
     handle = side.cuda_stream

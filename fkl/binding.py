@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from fkl.dtypes import DType
-from fkl.grid import Grid, launch_grid
+from fkl.grid import EMPTY, Grid, launch_grid
 from fkl.layout import Surface, collapse, destination_surface, packed_surface, planar_surface
 from fkl.operations.base import Extents, Read, Write
 from fkl.overlap import overlaps
-from fkl.plan import Plan
+from fkl.plan import WIDE_OFFSET, Plan
 
 __all__ = ["Array", "Block", "bind_destination", "bind_list", "bind_source", "check_overlap", "fill", "place"]
 
@@ -210,8 +210,8 @@ def fill(plan: Plan, extents: Extents, sources: Sequence[Array], dests: Sequence
             table = b""
     wide = plan.pixels > 1 and _strides_fit(plan, walk, sources, dests)
     empty = 0 in (walk.width, walk.height, walk.planes)
-    none: Grid = (0, 0, 0, 0, 0)
-    grid = none if empty else launch_grid(walk.width, walk.height, walk.planes, plan.pixels)
+    grid = EMPTY if empty else launch_grid(walk.width, walk.height, walk.planes, plan.pixels)
+    struct.pack_into("<ii", data, WIDE_OFFSET, 0, grid.longest)
     return Block(data, table, walk, wide, grid)
 
 

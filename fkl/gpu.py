@@ -98,7 +98,7 @@ class GpuChain(Chain):
             block.data,
             block.table,
             plan.table_offset,
-            block.grid,
+            tuple(block.grid),
             block.wide,
             WIDE_OFFSET,
             plan.source.offset if single else -1,

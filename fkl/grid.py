@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-__all__ = ["BLOCK", "Grid", "launch_grid"]
+from typing import NamedTuple
+
+__all__ = ["BLOCK", "EMPTY", "Grid", "launch_grid"]
 
 #: Threads of a block; the kernel is compiled for no more.
 BLOCK = 256
-#: The hardware's bound of a grid in y and z; the kernel strides beyond it.
+#: The hardware's bound of a grid in y and z. In x it is 2^31 - 1.
 _MAX_YZ = 65535
 
-Grid = tuple[int, int, int, int, int]
+
+class Grid(NamedTuple):
+    """Blocks and threads of a launch. ``longest`` says what x counts: columns (0), rows (1) or planes (2)."""
+
+    x: int
+    y: int
+    z: int
+    block_x: int
+    block_y: int
+    longest: int
+
+
+#: Nothing to launch.
+EMPTY = Grid(0, 0, 0, 0, 0, 0)
 
 
 def launch_grid(width: int, height: int, planes: int, pixels: int) -> Grid:
-    """Grid and block extents: ``(grid x, grid y, grid z, block x, block y)``.
+    """The grid for an output of this size.
 
     Parameters
     ----------
@@ -25,4 +40,8 @@ def launch_grid(width: int, height: int, planes: int, pixels: int) -> Grid:
     runs = -(-width // pixels)
     block_x = BLOCK if runs >= BLOCK else max(1 << (runs - 1).bit_length(), 1)
     block_y = min(BLOCK // block_x, 1 << (height - 1).bit_length())
-    return -(-runs // block_x), min(-(-height // block_y), _MAX_YZ), min(planes, _MAX_YZ), block_x, block_y
+    counts = [-(-runs // block_x), -(-height // block_y), planes]
+    # Two of them beyond the bound would be more pixels than any device holds.
+    longest = max(range(3), key=lambda i: (counts[i] > _MAX_YZ, i == 0))
+    counts[0], counts[longest] = counts[longest], counts[0]
+    return Grid(counts[0], counts[1], counts[2], block_x, block_y, longest)

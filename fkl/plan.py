@@ -16,9 +16,10 @@ __all__ = ["ChainError", "Plan", "Slot", "check_chain", "located", "make_plan"]
 #: Largest parameter block that a launch can carry by value (CUDA 12.1 and newer).
 PARAMETER_LIMIT = 32764
 
-#: Bytes of `Extents` at the head of every block: width, height, planes of the output, and whether words may be wide.
+#: Bytes of `Extents` at the head of every block: width, height, planes of the output, whether words may be wide,
+#: and the grid's longest side.
 HEAD = 32
-#: Offset of the last of them.
+#: Offset of the two 32-bit ones, wide first.
 WIDE_OFFSET = 24
 
 

@@ -77,8 +77,8 @@ def _directory(switch: str, named: str, home: str) -> str | None:
             return None
         if not os.access(path, os.W_OK | os.X_OK):
             raise PermissionError(13, "not writable", path)
-    except (OSError, RuntimeError) as error:
-        _warn(path, str(error))
+    except (OSError, RuntimeError, ImportError) as error:
+        _warn(path or "(default)", str(error))
         return None
     return path
 

@@ -1,5 +1,3 @@
-Grid = tuple[int, int, int, int, int]
-
 class Library:
     def __init__(self, image: bytes) -> None: ...
     def load(self, device: int) -> None: ...
@@ -14,7 +12,7 @@ class Launch:
         block: bytes | bytearray,
         table: bytes,
         table_offset: int,
-        grid: Grid,
+        grid: tuple[int, ...],
         wide: bool,
         wide_offset: int,
         source_offset: int,

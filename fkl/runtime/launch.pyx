@@ -4,7 +4,7 @@ Knows blobs, offsets and grids; knows nothing of operations. Made by `fkl.gpu`, 
 """
 
 cimport cython
-from libc.stdint cimport int64_t, uint64_t, uintptr_t
+from libc.stdint cimport int32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
@@ -126,11 +126,11 @@ cdef class Launch:
         Plane records that outgrew the block; empty if they fit.
     table_offset : int
         Where the block holds the table's address.
-    grid : (grid x, y, z, block x, block y)
+    grid : (grid x, y, z, block x, block y, ...)
     wide : bool
         Whether strides allow the kernel's widest words.
     wide_offset : int
-        Where the block says (as a 64-bit integer) that addresses allow them too.
+        Where the block says (as a 32-bit integer) that addresses allow them too.
     source_offset, target_offset : int
         Where the block holds the addresses that a run may replace; -1 if it may not.
     source_align, target_align : int
@@ -184,7 +184,7 @@ cdef class Launch:
                 (<uint64_t*>(self.block + self.source_offset))[0] = source
             if self.target_offset >= 0:
                 (<uint64_t*>(self.block + self.target_offset))[0] = target
-            (<int64_t*>(self.block + self.wide_offset))[0] = (
+            (<int32_t*>(self.block + self.wide_offset))[0] = (
                 self.wide and not (source & self.source_mask) and not (target & self.target_mask))
             drv.CtxGetCurrent(&current)
             if current == self.context:

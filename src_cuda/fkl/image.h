@@ -38,8 +38,7 @@ template <> struct Word<1> { typedef u8 type; };
 // N values of T moved as the widest words that divide them; the address is aligned to that word.
 template <class T, int N>
 union Run {
-  static constexpr int bytes = int(sizeof(T)) * N;
-  static constexpr int word = word_size<bytes>;
+  enum { bytes = int(sizeof(T)) * N, word = word_size<int(sizeof(T)) * N> };
   typedef typename Word<word>::type W;
   T value[N];
   W words[bytes / word];

@@ -5,13 +5,14 @@
 
 namespace fkl {
 
-// Size of the output in pixels. Tight arrays are handed in as one long row. `wide` says that every address and stride
-// allows the format's widest words.
+// Size of the output in pixels. Tight arrays are handed in as one long row. `wide`: every address and stride allows the
+// format's widest words. `longest`: which of width, height and planes (0, 1, 2) the grid has in its x.
 struct Extents {
   i64 width;
   i64 height;
   i64 planes;
-  i64 wide;
+  i32 wide;
+  i32 longest;
 };
 
 #if FKL_ON_DEVICE
@@ -29,26 +30,25 @@ FKL_FN void run_cell(const Params& p, i64 x, i64 y, i64 z, i64 step, bool wide) 
     Chain::Target::store_run(p.dst, x, y, z, out);
     return;
   }
-  // Kept rolled, as the loops below: a body costs compile time wherever it stands, and the compiler would copy it.
+  // Kept rolled: a body costs compile time wherever it stands, and the compiler would copy it.
   _Pragma("unroll 1") for (int i = 0; i < V; ++i, x += step)
     if (x < p.out.width) Chain::Target::store(p.dst, x, y, z, Chain::at(p, x, y, z));
 }
 
 // A block walks blockDim.x * V pixels of a row. Threads take V neighbours each, or, without wide words, every
-// blockDim.x-th pixel, so that a warp's accesses stay together. The grid strides over rows and planes, so that neither
-// is bounded by the hardware's 65,535.
+// blockDim.x-th pixel, so that a warp's accesses stay together. Only the grid's x may exceed 65,535: whichever of
+// columns, rows and planes needs that is put there by the host, and fetched from there. (A loop over rows and planes
+// would do as well, and costs a quarter of the compile time.)
 template <class Chain, int V, class Params>
 FKL_FN void run_grid(const Params& p) {
+  const u32 column = p.out.longest == 0 ? blockIdx.x : p.out.longest == 1 ? blockIdx.y : blockIdx.z;
+  const u32 row = p.out.longest == 1 ? blockIdx.x : blockIdx.y;
+  const i64 z = p.out.longest == 2 ? blockIdx.x : blockIdx.z;
+  const i64 y = i64(row) * blockDim.y + threadIdx.y;
   const bool aligned = V > 1 && p.out.wide;
-  const i64 first = i64(blockIdx.x) * blockDim.x * V;
-  const i64 x = first + (aligned ? threadIdx.x * V : threadIdx.x);
-  if (x >= p.out.width) return;
-  const i64 step = aligned ? 1 : blockDim.x;
-  const bool wide = aligned && x + V <= p.out.width;
-  _Pragma("unroll 1") for (i64 z = blockIdx.z; z < p.out.planes; z += gridDim.z)
-    _Pragma("unroll 1") for (i64 y = i64(blockIdx.y) * blockDim.y + threadIdx.y; y < p.out.height;
-                             y += i64(gridDim.y) * blockDim.y)
-      run_cell<Chain, V>(p, x, y, z, step, wide);
+  const i64 x = i64(column) * blockDim.x * V + (aligned ? threadIdx.x * V : threadIdx.x);
+  if (x >= p.out.width || y >= p.out.height) return;
+  run_cell<Chain, V>(p, x, y, z, aligned ? 1 : blockDim.x, aligned && x + V <= p.out.width);
 }
 
 #define FKL_KERNEL(Params, Chain, V)                                                                            \

@@ -20,8 +20,7 @@ struct number;
   struct number<T> {                                                                                     \
     using value = T;                                                                                     \
     using arithmetic = A;                                                                                \
-    static constexpr bool is_float = false, is_integer = true, is_half = false, is_signed = SIGNED;      \
-    static constexpr int bits = BITS;                                                                    \
+    enum { is_float = false, is_integer = true, is_half = false, is_signed = SIGNED, bits = BITS };      \
     FKL_FN T get(T x) { return x; }                                                                      \
     FKL_FN T put(T x) { return x; }                                                                      \
     FKL_FN T lowest() { return SIGNED ? T(A(~A(0)) << (BITS - 1)) : T(0); }                              \
@@ -43,8 +42,7 @@ FKL_INTEGER_NUMBER(i64, u64, 64, 1)
   struct number<T> {                                                                                     \
     using value = V;                                                                                     \
     using arithmetic = V;                                                                                \
-    static constexpr bool is_float = true, is_integer = false, is_half = BITS == 16, is_signed = true;   \
-    static constexpr int bits = BITS;                                                                    \
+    enum { is_float = true, is_integer = false, is_half = BITS == 16, is_signed = true, bits = BITS };   \
     FKL_FN V get(T x) { return GET(x); }                                                                 \
     FKL_FN T put(V x) { return PUT(x); }                                                                 \
     FKL_FN T lowest() { return PUT(-HIGHEST); }                                                          \
@@ -60,8 +58,8 @@ template <>
 struct number<b8> {
   using value = u32;
   using arithmetic = u32;
-  static constexpr bool is_float = false, is_integer = false, is_half = false, is_signed = false;
-  static constexpr int bits = 1;
+  enum { is_float = false, is_integer = false, is_half = false, is_signed = false, bits = 1 };
+
   FKL_FN u32 get(b8 x) { return x.bits != 0; }
   FKL_FN b8 put(u32 x) { return to_b8(x != 0); }
   FKL_FN b8 lowest() { return b8{0}; }

@@ -11,7 +11,7 @@ template <class T, int C>
 struct pixel {
   static_assert(C >= 1 && C <= 4, "a pixel has 1 to 4 channels");
   using scalar = T;
-  static constexpr int channels = C;
+  enum { channels = C };
   T v[C];
 };
 
