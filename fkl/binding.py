@@ -64,8 +64,8 @@ def bind_source(op: Read, view: Any) -> Array:
     return Array(view, surface)
 
 
-def bind_list(op: Read, views: Sequence[Any]) -> list[Array]:
-    """See a list of equal images as planes.
+def bind_list(op: Read, views: Sequence[Any], *, resized: bool = False) -> list[Array]:
+    """See a list of images as planes; their sizes may differ if the chain resizes them.
 
     Raises
     ------
@@ -81,9 +81,10 @@ def bind_list(op: Read, views: Sequence[Any]) -> list[Array]:
     for i, array in enumerate(arrays):
         if array.surface.extents.rank == 3:
             raise ValueError(f"image {i} of the list has planes itself, shape {tuple(array.view.shape)}; give (H, W[, C])")
-        if array.surface.dtype != first.surface.dtype or array.surface.extents != first.surface.extents:
+        same = array.surface.extents == first.surface.extents
+        if array.surface.dtype != first.surface.dtype or not (same or resized):
             raise ValueError(
-                f"the images of a list have one shape and dtype; image 0 is {tuple(first.view.shape)} {first.view.dtype}, "
+                f"the images of a list have one shape and dtype (sizes may differ before a Resize or Warping); image 0 is {tuple(first.view.shape)} {first.view.dtype}, "
                 f"image {i} is {tuple(array.view.shape)} {array.view.dtype}"
             )
         if array.view.device != first.view.device:
@@ -95,8 +96,10 @@ def bind_list(op: Read, views: Sequence[Any]) -> list[Array]:
 
 
 def list_extents(arrays: Sequence[Array]) -> Extents:
-    """Size of a list of images: one plane each."""
-    return arrays[0].surface.extents._replace(planes=len(arrays), rank=3)
+    """Size of a list of images, one plane each."""
+    extents = arrays[0].surface.extents._replace(planes=len(arrays), rank=3)
+    sizes = tuple((a.surface.extents.width, a.surface.extents.height) for a in arrays)
+    return extents if len(set(sizes)) == 1 else extents._replace(sizes=sizes)
 
 
 def bind_destination(op: Write, views: Any, plan: Plan, extents: Extents) -> list[Array]:
@@ -202,8 +205,7 @@ def fill(plan: Plan, extents: Extents, sources: Sequence[Array], dests: Sequence
         data[slot.offset : slot.offset + slot.field.size] = raw
     table = b""
     if plan.plane_slots:
-        # Every image is a plane with an address of its own: no plane stride is added to it.
-        table = b"".join(_image(a._replace(surface=a.surface._replace(plane=0))) for a in sources) if listed else b""
+        table = _plane_table(plan, values, sources if listed else [], out.planes)
         if len(table) <= plan.inline_planes * plan.plane_size:
             start = plan.table_offset + 8
             data[start : start + len(table)] = table
@@ -213,6 +215,23 @@ def fill(plan: Plan, extents: Extents, sources: Sequence[Array], dests: Sequence
     grid = EMPTY if empty else launch_grid(walk.width, walk.height, walk.planes, plan.pixels)
     struct.pack_into("<ii", data, WIDE_OFFSET, 0, grid.longest)
     return Block(data, table, walk, wide, grid)
+
+
+def _plane_table(plan: Plan, values: list[tuple[bytes, ...]], listed: Sequence[Array], planes: int) -> bytes:
+    """The records that every plane has for itself, one behind the other."""
+    records = bytearray(planes * plan.plane_size)
+    for slot in plan.plane_slots:
+        size = slot.field.size
+        for z in range(planes):
+            if slot.op == 0:
+                array = listed[min(z, len(listed) - 1)]
+                # Every image is a plane with an address of its own: no plane stride is added to it.
+                raw = _image(array._replace(surface=array.surface._replace(plane=0)))
+            else:
+                raw = values[slot.op][_index(slot.name)][z * size : (z + 1) * size]
+            at = z * plan.plane_size + slot.offset
+            records[at : at + size] = raw
+    return bytes(records)
 
 
 def _index(name: str) -> int:

@@ -157,7 +157,8 @@ class Chain:
         if isinstance(x, (list, tuple)):
             if self.source is not None:
                 raise ValueError("a bound kernel reads one array, not a list; compose without binding to call with a list")
-            arrays = bind_list(self.read, [self.view(v, "input") for v in x])
+            resized = any(op.role == "geometry" for op in self.ops)
+            arrays = bind_list(self.read, [self.view(v, "input") for v in x], resized=resized)
             return arrays, list_extents(arrays), self.variant(arrays[0].surface.dtype, listed=True), arrays[0].view.device
         if x is None:
             if self.source is None:

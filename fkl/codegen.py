@@ -38,7 +38,8 @@ def generate(plan: Plan) -> str:
         lines += ["  FKL_MEMBER const Plane& plane(i64 z) const { return (table ? table : inline_table)[z]; }"]
     lines += ["};", f'static_assert(sizeof(Params) == {plan.size}, "parameter block");', ""]
     lines += _chain(plan)
-    lines += ["", f"FKL_KERNEL(Params, Chain, {plan.pixels})"]
+    kernel = "FKL_SAMPLED_KERNEL(Params, Chain)" if not plan.elementwise else f"FKL_KERNEL(Params, Chain, {plan.pixels})"
+    lines += ["", kernel]
     return "\n".join(lines) + "\n"
 
 
@@ -46,27 +47,54 @@ def _chain(plan: Plan) -> list[str]:
     source = plan.read.format(plan.in_dtype)  # type: ignore[attr-defined]
     target = plan.write.format(plan.out_dtype)  # type: ignore[attr-defined]
     read = "p.plane(z).src" if plan.source.field.per_plane else "p.src"
-    lines = [
-        "struct Chain {",
-        f"  typedef {source} Source;",
-        f"  typedef {target} Target;",
-        f"  FKL_FN const Source::Record& source(const Params& p, [[maybe_unused]] i64 z) {{ return {read}; }}",
-        "  FKL_FN Target::Pixel body([[maybe_unused]] const Params& p, [[maybe_unused]] i64 x, [[maybe_unused]] i64 y,",
-        "                            [[maybe_unused]] i64 z, const Source::Pixel& a0) {",
-    ]
     names = {(slot.op, slot.name): f"p.{slot.name}" for slot in plan.slots}
     names |= {(slot.op, slot.name): f"p.plane(z).{slot.name}" for slot in plan.plane_slots}
-    current = "a0"
-    for i, low in enumerate(plan.lowered[1:-1], 1):
+    types = [f"  typedef {source} Source;", f"  typedef {target} Target;"]
+    load = [f"  FKL_FN const Source::Record& source(const Params& p, [[maybe_unused]] i64 z) {{ return {read}; }}"]
+    cuts = [i for i, op in enumerate(plan.ops) if op.role == "geometry"]
+    if not cuts:
+        return [
+            "struct Chain {", *types, *load,
+            f"  FKL_FN Target::Pixel body({_ARGUMENTS}, const Source::Pixel& a0) {{",
+            *_statements(plan, names, 1, len(plan.ops) - 1, "a0"),
+            "  }",
+            "  FKL_FN Target::Pixel at(const Params& p, i64 x, i64 y, i64 z) {",
+            "    return body(p, x, y, z, Source::load(source(p, z), x, y, z));",
+            "  }",
+            "};",
+        ]  # fmt: skip
+    # A level for the read, and one for each geometry operation, each with the elementwise operations that follow.
+    lines = [
+        "struct Level0 {", f"  typedef {source} Source;", f"  typedef {plan.dtypes[cuts[0]].cpixel} Pixel;", *load,
+        f"  FKL_FN Pixel at({_ARGUMENTS}) {{",
+        "    auto a0 = Source::load(source(p, z), x, y, z);",
+        *_statements(plan, names, 1, cuts[0], "a0"),
+        "  }",
+        "};",
+    ]  # fmt: skip
+    for k, cut in enumerate(cuts):
+        end = cuts[k + 1] if k + 1 < len(cuts) else len(plan.ops) - 1
+        fields = [names[cut, f"v{cut}_{n}"] for n in range(len(plan.lowered[cut].fields))]
+        lines += [
+            f"struct Level{k + 1} {{", f"  typedef {plan.dtypes[end].cpixel} Pixel;",
+            f"  FKL_FN Pixel at({_ARGUMENTS}) {{",
+            f"    auto a{cut} = {plan.lowered[cut].code.format(*fields, L=f'Level{k}')};",
+            *_statements(plan, names, cut + 1, end, f"a{cut}"),
+            "  }",
+            "};",
+        ]  # fmt: skip
+    return [*lines, "struct Chain {", *types, f"  FKL_FN Target::Pixel at(const Params& p, i64 x, i64 y, i64 z) {{ return Level{len(cuts)}::at(p, x, y, z); }}", "};"]
+
+
+_ARGUMENTS = "[[maybe_unused]] const Params& p, [[maybe_unused]] i64 x, [[maybe_unused]] i64 y, [[maybe_unused]] i64 z"
+
+
+def _statements(plan: Plan, names: dict[tuple[int, str], str], begin: int, end: int, current: str) -> list[str]:
+    """The elementwise operations from ``begin`` to ``end``, one statement each, and the return of the last result."""
+    lines = []
+    for i in range(begin, end):
+        low = plan.lowered[i]
         fields = [names[i, f"v{i}_{k}"] for k in range(len(low.fields))]
         lines.append("    " + low.code.format(*fields, x=current, y=f"a{i}"))
         current = f"a{i}"
-    lines += [
-        f"    return {current};",
-        "  }",
-        "  FKL_FN Target::Pixel at(const Params& p, i64 x, i64 y, i64 z) {",
-        "    return body(p, x, y, z, Source::load(source(p, z), x, y, z));",
-        "  }",
-        "};",
-    ]
-    return lines
+    return [*lines, f"    return {current};"]

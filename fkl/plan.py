@@ -6,10 +6,11 @@ Knows operations and types; knows nothing of source text, compilers or devices. 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from fkl.dtypes import DType
-from fkl.operations.base import Extents, Field, Lowered, Operation, Read, Write
+from fkl.operations.base import Extents, Field, Geometry, Lowered, Operation, Read, Write
 
 __all__ = ["ChainError", "Plan", "Slot", "check_chain", "located", "make_plan"]
 
@@ -112,21 +113,34 @@ class Plan(NamedTuple):
     def out_extents(self, extents: Extents) -> Extents:
         """Size of the output for an input of this size."""
         for i, op in enumerate(self.ops):
+            if extents.sizes is not None and op.role == "write":
+                raise ChainError("planes of different sizes cannot be written as one array; put a Resize or a Warping before "
+                                 "the write")
             extents = located(i, op, op.extents, extents, self.dtypes[i], self.lowered[i].out)
         return extents
 
     def values(self, extents: Extents) -> list[tuple[bytes, ...]]:
-        """The bytes of every operation's fields for an input of this size.
+        """The bytes of every operation's fields for an input of this size; per-plane fields hold all planes' records.
 
         Raises
         ------
         ValueError
-            A value that the chain's type cannot hold; the message names the operation.
+            A value that the chain's type cannot hold, or that does not fit the size; the message names the operation.
         """
         out = []
         for i, op in enumerate(self.ops):
-            out.append(located(i, op, op.values, self.dtypes[i], extents))
-            extents = op.extents(extents, self.dtypes[i], self.lowered[i].out)
+            after = op.extents(extents, self.dtypes[i], self.lowered[i].out)
+            if isinstance(op, Geometry):
+                per_plane = any(field.per_plane for field in self.lowered[i].fields)
+                count = after.planes if per_plane else 1
+                rows = [
+                    located(i, op, op.plane_values, self.dtypes[i], *extents.size_of(min(z, extents.planes - 1)), z, extents)
+                    for z in range(count)
+                ]
+                out.append(tuple(b"".join(column) for column in zip(*rows, strict=True)))
+            else:
+                out.append(located(i, op, op.values, self.dtypes[i], extents))
+            extents = after
         return out
 
 
@@ -185,10 +199,19 @@ def make_plan(ops: tuple[Operation, ...], dtype: DType, *, listed: bool = False,
         An operation that does not take the type the chain has there, or a parameter block beyond the limit.
     """
     dtypes, lowered = [dtype], []
+    # Whether planes have records of their own from here on, whether the array may be asked outside, geometry so far.
+    spread, extended, depth = listed, False, 0
     for i, op in enumerate(ops):
-        low = located(i, op, op.lower, dtypes[-1])
-        if listed and i == 0:
-            low = low._replace(fields=tuple(f._replace(per_plane=True) for f in low.fields))
+        if isinstance(op, Geometry):
+            sampled = located(i, op, partial(op.sample, extended=extended, roll=depth > 0), dtypes[-1])
+            spread = spread or any(f.per_plane for f in sampled.fields)
+            extended, depth = sampled.extended, depth + 1
+            fields = tuple(f._replace(per_plane=spread) for f in sampled.fields)
+            low = Lowered(sampled.code, fields, sampled.out)
+        else:
+            low = located(i, op, op.lower, dtypes[-1])
+            if listed and i == 0:
+                low = low._replace(fields=tuple(f._replace(per_plane=True) for f in low.fields))
         lowered.append(low)
         dtypes.append(low.out)
     block, planes = _Struct(HEAD), _Struct(0)

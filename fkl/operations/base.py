@@ -14,14 +14,15 @@ from typing import Any, ClassVar, NamedTuple
 
 from fkl.dtypes import DType
 
-__all__ = ["Elementwise", "Extents", "Field", "Lowered", "Operation", "Read", "Write", "article"]
+__all__ = ["Elementwise", "Extents", "Field", "Geometry", "Lowered", "Operation", "Read", "Sampled", "Write", "article"]
 
 
 class Extents(NamedTuple):
     """Size of the array at one place of a chain.
 
     ``rank`` counts the dimensions that are not channels (1: W, 2: H W, 3: P H W); ``unit_channel`` says that a
-    one-channel array carries an explicit channel dimension of 1.
+    one-channel array carries an explicit channel dimension of 1. ``sizes`` holds (width, height) of every plane where
+    they differ, and then ``width`` and ``height`` are the first plane's. ``extended``: the array may be asked outside.
     """
 
     width: int
@@ -29,6 +30,12 @@ class Extents(NamedTuple):
     planes: int
     rank: int
     unit_channel: bool = False
+    sizes: tuple[tuple[int, int], ...] | None = None
+    extended: bool = False
+
+    def size_of(self, plane: int) -> tuple[int, int]:
+        """Width and height of a plane."""
+        return self.sizes[plane] if self.sizes is not None else (self.width, self.height)
 
 
 class Field(NamedTuple):
@@ -54,6 +61,19 @@ class Lowered(NamedTuple):
     fields: tuple[Field, ...]
     out: DType
     weight: int = 1
+
+
+class Sampled(NamedTuple):
+    """A geometry operation spelled for one input type.
+
+    ``code`` is a C++ expression template of the output pixel at ``x, y, z``: ``{L}`` names the level before it, ``{0}``,
+    ``{1}``, ... the fields. ``extended``: whether it answers outside of its size.
+    """
+
+    code: str
+    fields: tuple[Field, ...]
+    out: DType
+    extended: bool
 
 
 class Operation:
@@ -119,6 +139,36 @@ class Elementwise(Operation):
             else:
                 hint = "put a Cast to an integer type before it"
             raise TypeError(f"{name} takes {accepted} types, the chain has {dtype} there; {hint}")
+
+
+class Geometry(Operation):
+    """An operation whose output pixel needs other pixels of its input."""
+
+    role = "geometry"
+    headers = ("fkl/geometry.h",)
+
+    def sample(self, dtype: DType, *, extended: bool, roll: bool) -> Sampled:
+        """Spell the operation for an input of this type.
+
+        Parameters
+        ----------
+        dtype : DType
+        extended : bool
+            Whether the level before answers outside of its size.
+        roll : bool
+            Whether taps must be visited in a loop.
+        """
+        raise NotImplementedError
+
+    def plane_values(self, dtype: DType, width: int, height: int, plane: int, extents: Extents) -> tuple[bytes, ...]:
+        """The bytes of every field for one plane of this size.
+
+        Raises
+        ------
+        ValueError
+            A value that does not fit the size.
+        """
+        raise NotImplementedError
 
 
 class Read(Operation):

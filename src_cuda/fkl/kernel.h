@@ -56,6 +56,21 @@ FKL_FN void run_grid(const Params& p) {
     fkl::run_grid<Chain, V>(p);                                                                                 \
   }
 
+// A chain with geometry: a pixel a thread, whatever it reads.
+template <class Chain, class Params>
+FKL_FN void run_sampled(const Params& p) {
+  const u32 column = p.out.longest == 0 ? blockIdx.x : p.out.longest == 1 ? blockIdx.y : blockIdx.z;
+  const u32 row = p.out.longest == 1 ? blockIdx.x : blockIdx.y;
+  const i64 z = p.out.longest == 2 ? blockIdx.x : blockIdx.z;
+  const i64 x = i64(column) * blockDim.x + threadIdx.x, y = i64(row) * blockDim.y + threadIdx.y;
+  if (x < p.out.width && y < p.out.height) Chain::Target::store(p.dst, x, y, z, Chain::at(p, x, y, z));
+}
+
+#define FKL_SAMPLED_KERNEL(Params, Chain)                                                                       \
+  extern "C" __global__ void __launch_bounds__(256) fkl_kernel(const __grid_constant__ Params p) {              \
+    fkl::run_sampled<Chain>(p);                                                                                 \
+  }
+
 #else
 
 // Units of work are runs of up to `chunk` pixels of a row: unit = (z * height + y) * runs + run.
@@ -77,6 +92,7 @@ FKL_FN void run_band(const Params& p, i64 begin, i64 end, i64 chunk) {
     const Params p = *params;                                                                                   \
     fkl::run_band<Chain>(p, begin, end, chunk);                                                                 \
   }
+#define FKL_SAMPLED_KERNEL(Params, Chain) FKL_KERNEL(Params, Chain, 1)
 
 #endif
 

@@ -1,0 +1,342 @@
+"""Geometry: `Crop Resize Warping BorderReader Deinterlace`. Each asks the level before it for the pixels it needs."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from fkl.dtypes import DType
+from fkl.operations.base import Extents, Field, Geometry, Sampled
+from fkl.operations.values import number, numbers_tuple, pixel_bytes, pixel_field
+
+__all__ = ["BorderReader", "Crop", "Deinterlace", "Placement", "Resize", "Warping"]
+
+SIZE_FIELD = Field("SizeRecord", 8, 4)
+
+
+def _integer(value: Any, what: str) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{what} is an integer, got {value!r:.80}")
+    return int(value.__index__())
+
+
+def _positive(value: Any, what: str) -> int:
+    size = _integer(value, what)
+    if not 0 < size < 2**31:
+        raise ValueError(f"{what} must be 1 to 2147483647, got {size}")
+    return size
+
+
+def interpolated(dtype: DType) -> DType:
+    """The type of an interpolated result: float32, float64 and 16-bit floats stay."""
+    return dtype if dtype.is_float else dtype.with_base("float32")
+
+
+class Crop(Geometry):
+    """Cut out a rectangle, or one rectangle a plane.
+
+    Parameters
+    ----------
+    x, y, width, height : int
+        Or one list of such tuples: a plane for each; of one image, or of as many images. An empty list is a batch of no
+        planes. Rectangles reach outside only after a `BorderReader`.
+
+    Raises
+    ------
+    ValueError
+        A width or height of 0 or less; a rectangle outside of the source.
+    """
+
+    def __init__(self, *rectangle: Any) -> None:
+        if len(rectangle) == 1 and hasattr(rectangle[0], "__iter__"):
+            self.rectangles: list[tuple[int, ...]] | None = [self._check(r) for r in rectangle[0]]
+            self.rectangle = None
+        else:
+            self.rectangles, self.rectangle = None, self._check(rectangle)
+
+    @staticmethod
+    def _check(rectangle: Any) -> tuple[int, ...]:
+        values = tuple(rectangle)
+        if len(values) != 4:
+            raise ValueError(f"a rectangle is (x, y, width, height), got {rectangle!r:.80}")
+        x, y, w, h = (_integer(v, "a rectangle's coordinate") for v in values)
+        if w <= 0 or h <= 0:
+            raise ValueError(f"a rectangle's width and height are 1 or more, got {(x, y, w, h)}")
+        if not (abs(x) < 2**31 and abs(y) < 2**31 and w < 2**31 and h < 2**31):
+            raise ValueError(f"a rectangle's numbers have 31 bits, got {(x, y, w, h)}")
+        return x, y, w, h
+
+    def sample(self, dtype: DType, *, extended: bool, roll: bool) -> Sampled:
+        field = Field("CropRecord", 16, 4, self.rectangles is not None)
+        return Sampled("crop<{L}>(p, x, y, z, {0})", (field,), dtype, extended=False)
+
+    def plane_values(self, dtype: DType, width: int, height: int, plane: int, extents: Extents) -> tuple[bytes, ...]:
+        rectangle = self.rectangles[plane] if self.rectangles is not None else self.rectangle
+        assert rectangle is not None
+        x, y, w, h = rectangle
+        if not extents.extended and not (0 <= x and 0 <= y and x + w <= width and y + h <= height):
+            raise ValueError(
+                f"rectangle {rectangle} (x, y, width, height) reaches outside of the source of {width} x {height} "
+                "(width x height); put a BorderReader before the Crop, or move the rectangle"
+            )
+        step = 0 if self.rectangles is not None and extents.planes == 1 else 1
+        return (struct.pack("<4i", x, y, step, 0),)
+
+    def extents(self, extents: Extents, before: DType, after: DType) -> Extents:
+        if self.rectangles is None:
+            assert self.rectangle is not None
+            return extents._replace(width=self.rectangle[2], height=self.rectangle[3], sizes=None, extended=False,
+                                    rank=max(extents.rank, 2))  # fmt: skip
+        count = len(self.rectangles)
+        if extents.planes not in (1, count):
+            raise ValueError(
+                f"{count} rectangles need 1 or {count} source planes, there are {extents.planes}; give one rectangle a plane"
+            )
+        sizes = tuple((r[2], r[3]) for r in self.rectangles)
+        same = len(set(sizes)) <= 1
+        width, height = sizes[0] if sizes else (0, 0)
+        return extents._replace(width=width, height=height, planes=count, rank=3, sizes=None if same else sizes, extended=False)
+
+    def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return (self.rectangles,) if self.rectangles is not None else (self.rectangle or ()), {}
+
+
+class Placement(NamedTuple):
+    """Where a resized image lies in its output: output = source * scale + offset, on each axis."""
+
+    scale_x: float
+    scale_y: float
+    x: int
+    y: int
+    width: int
+    height: int
+
+
+class Resize(Geometry):
+    """Resize to (height, width).
+
+    Parameters
+    ----------
+    width, height : int
+        Of the output.
+    interp : {"linear", "nearest", "cubic", "area"}
+        Nearest keeps the type; the others give float32 (float64 and 16-bit floats stay), not clamped.
+    aspect_ratio : {"ignore", "preserve", "preserve_left", "preserve_even"}
+        The preserving ones letterbox: the content keeps its shape, centred ("preserve_left": at x = 0;
+        "preserve_even": with even sizes).
+    background : number or sequence of numbers
+        What lies outside of the content; required when the shape is preserved.
+    centers : {"half_pixel", "top_left"}
+        Half pixel: source = (i + 0.5) * S / T - 0.5, as OpenCV and torch ``align_corners=False``. Top left: i * S / T.
+    antialias : bool
+        Widen the filter where the image shrinks (linear and cubic), as PIL and torch ``antialias=True``.
+    """
+
+    _interpolations: ClassVar[tuple[str, ...]] = ("linear", "nearest", "cubic", "area")
+    _aspects: ClassVar[tuple[str, ...]] = ("ignore", "preserve", "preserve_left", "preserve_even")
+
+    def __init__(
+        self, width: int, height: int, interp: str = "linear", aspect_ratio: str = "ignore", background: Any = None,
+        centers: str = "half_pixel", antialias: bool = False,
+    ) -> None:  # fmt: skip
+        self.width, self.height = _positive(width, "Resize: width"), _positive(height, "Resize: height")
+        for name, value, known in (
+            ("interp", interp, self._interpolations), ("aspect_ratio", aspect_ratio, self._aspects),
+            ("centers", centers, ("half_pixel", "top_left")),
+        ):  # fmt: skip
+            if value not in known:
+                raise ValueError(f"Resize: {name} is one of {', '.join(known)}, got {value!r}")
+        if not isinstance(antialias, bool):
+            raise TypeError(f"Resize: antialias is a bool, got {antialias!r}")
+        if antialias and interp not in ("linear", "cubic"):
+            raise ValueError(f"Resize: antialias works with linear and cubic, not with {interp}")
+        if centers == "top_left" and (antialias or interp == "area"):
+            raise ValueError('Resize: centers="top_left" works with nearest, linear and cubic without antialias')
+        if aspect_ratio == "ignore" and background is not None:
+            raise ValueError('Resize: a background needs aspect_ratio="preserve" (or preserve_left, preserve_even)')
+        if aspect_ratio != "ignore" and background is None:
+            raise ValueError(f'Resize: aspect_ratio="{aspect_ratio}" needs a background for what lies outside of the content')
+        self.interp, self.aspect_ratio, self.centers, self.antialias = interp, aspect_ratio, centers, antialias
+        self.background = None if background is None else numbers_tuple(background, "Resize: background")
+
+    def sample(self, dtype: DType, *, extended: bool, roll: bool) -> Sampled:
+        out = dtype if self.interp == "nearest" else interpolated(dtype)
+        name = f"antialias_{self.interp}" if self.antialias else self.interp
+        flags = f"{str(roll).lower()}, {str(self.centers == 'top_left').lower()}"
+        code = f"resize_{name}<{{L}}, {flags}>(p, x, y, z, {{0}})"
+        fields = [Field("ResizeRecord", 48, 8)]
+        if self.background is not None:
+            fields.append(pixel_field(out))
+            code = f"inside(x, y, {{0}}) ? {code} : {{1}}"
+        return Sampled(code, tuple(fields), out, extended=False)
+
+    def content(self, width: int, height: int) -> tuple[int, int, int, int]:
+        """Offset and size of the content, ``(x, y, width, height)``, for a source of this size."""
+        if self.aspect_ratio == "ignore":
+            return 0, 0, self.width, self.height
+        w, h = (2 * width * self.height + height) // (2 * height), self.height
+        if w > self.width:
+            w, h = self.width, (2 * height * self.width + width) // (2 * width)
+        w, h = max(w, 1), max(h, 1)
+        if self.aspect_ratio == "preserve_even":
+            w, h = max(w - w % 2, 1), max(h - h % 2, 1)
+        x = 0 if self.aspect_ratio == "preserve_left" else (self.width - w) // 2
+        return x, (self.height - h) // 2, w, h
+
+    def placement(self, src_w: int, src_h: int) -> Placement:
+        """Where the content lies, to map boxes of the output back to the source.
+
+        Parameters
+        ----------
+        src_w, src_h : int
+            Size of the source.
+
+        Returns
+        -------
+        Placement
+            ``x_output = x_source * scale_x + x``, and the same for y, in coordinates of pixel edges.
+        """
+        width, height = _positive(src_w, "src_w"), _positive(src_h, "src_h")
+        x, y, w, h = self.content(width, height)
+        return Placement(w / width, h / height, x, y, w, h)
+
+    def plane_values(self, dtype: DType, width: int, height: int, plane: int, extents: Extents) -> tuple[bytes, ...]:
+        if width == 0 or height == 0:
+            raise ValueError(f"an image without pixels ({width} x {height}) cannot be resized")
+        x, y, w, h = self.content(width, height)
+        record = b"".join(struct.pack("<d4i", s / t, s, t, o, 0) for s, t, o in ((width, w, x), (height, h, y)))
+        if self.centers == "top_left" and self.interp == "nearest":
+            # The older rule divides twice, and its rounding is part of it.
+            record = b"".join(struct.pack("<d4i", 1.0 / (t / s), s, t, o, 0) for s, t, o in ((width, w, x), (height, h, y)))
+        if self.background is None:
+            return (record,)
+        out = dtype if self.interp == "nearest" else interpolated(dtype)
+        return record, pixel_bytes(out, self.background, "Resize: background")
+
+    def extents(self, extents: Extents, before: DType, after: DType) -> Extents:
+        return extents._replace(width=self.width, height=self.height, sizes=None, extended=False, rank=max(extents.rank, 2))
+
+    def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        kwargs: dict[str, Any] = {}
+        for name, default in (("interp", "linear"), ("aspect_ratio", "ignore"), ("background", None),
+                              ("centers", "half_pixel"), ("antialias", False)):  # fmt: skip
+            if getattr(self, name) != default:
+                kwargs[name] = getattr(self, name)
+        return (self.width, self.height), kwargs
+
+
+class Warping(Geometry):
+    """Warp by a matrix that maps output pixels to source pixels (``cv2.WARP_INVERSE_MAP``).
+
+    Parameters
+    ----------
+    matrix : 2x3 or 3x3 numbers
+    dst_w, dst_h : int
+        Size of the output.
+    interp : {"linear", "nearest", "cubic"}
+        Nearest (floor(s + 0.5)) keeps the type; the others give float32 (float64 and 16-bit floats stay).
+
+    Taps outside of the source are 0, or follow a `BorderReader` directly before.
+    """
+
+    def __init__(self, matrix: Any, dst_w: int, dst_h: int, interp: str = "linear") -> None:
+        rows = matrix.tolist() if hasattr(matrix, "tolist") else matrix
+        if isinstance(rows, Sequence) and rows and all(isinstance(r, Sequence) for r in rows):
+            rows = [v for row in rows for v in row]
+        if not isinstance(rows, Sequence) or len(rows) not in (6, 9):
+            raise ValueError(f"Warping takes a 2x3 or 3x3 matrix, got {matrix!r:.80}")
+        values = [float(number(v, "Warping: matrix")) for v in rows]
+        self.matrix = tuple(values if len(values) == 9 else [*values, 0.0, 0.0, 1.0])
+        if any(v != v or v in (float("inf"), float("-inf")) for v in self.matrix):
+            raise ValueError(f"Warping: the matrix holds inf or nan: {matrix!r:.120}")
+        self.width, self.height = _positive(dst_w, "Warping: dst_w"), _positive(dst_h, "Warping: dst_h")
+        if interp not in ("linear", "nearest", "cubic"):
+            raise ValueError(f"Warping: interp is one of linear, nearest, cubic, got {interp!r}")
+        self.interp = interp
+
+    def sample(self, dtype: DType, *, extended: bool, roll: bool) -> Sampled:
+        out = dtype if self.interp == "nearest" else interpolated(dtype)
+        flags = f"{str(roll).lower()}, {str(extended).lower()}"
+        return Sampled(f"warp_{self.interp}<{{L}}, {flags}>(p, x, y, z, {{0}})", (Field("WarpRecord", 80, 8),), out, extended=False)
+
+    def plane_values(self, dtype: DType, width: int, height: int, plane: int, extents: Extents) -> tuple[bytes, ...]:
+        if width == 0 or height == 0:
+            raise ValueError(f"an image without pixels ({width} x {height}) cannot be warped")
+        return (struct.pack("<9d2i", *self.matrix, width, height),)
+
+    def extents(self, extents: Extents, before: DType, after: DType) -> Extents:
+        return extents._replace(width=self.width, height=self.height, sizes=None, extended=False, rank=max(extents.rank, 2))
+
+    def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        rows = [list(self.matrix[i : i + 3]) for i in (0, 3, 6)]
+        return (rows, self.width, self.height), {} if self.interp == "linear" else {"interp": self.interp}
+
+
+class BorderReader(Geometry):
+    """Extend the array infinitely, for a later `Crop` or `Warping` that asks outside.
+
+    Parameters
+    ----------
+    mode : {"replicate", "constant", "reflect", "wrap", "reflect101"}
+        As ``cv2.copyMakeBorder``; ``numpy.pad`` calls them edge, constant, symmetric, wrap, reflect.
+    value : number or sequence of numbers
+        The constant; it belongs to the array here, so later operations apply to it too.
+    """
+
+    _modes: ClassVar[tuple[str, ...]] = ("replicate", "constant", "reflect", "wrap", "reflect101")
+
+    def __init__(self, mode: str = "replicate", value: Any = 0) -> None:
+        if mode not in self._modes:
+            raise ValueError(f"BorderReader: mode is one of {', '.join(self._modes)}, got {mode!r}")
+        self.mode, self.value = mode, numbers_tuple(value, "BorderReader: value")
+
+    def sample(self, dtype: DType, *, extended: bool, roll: bool) -> Sampled:
+        if self.mode == "constant":
+            return Sampled("border_constant<{L}>(p, x, y, z, {0}, {1})", (SIZE_FIELD, pixel_field(dtype)), dtype, extended=True)
+        return Sampled(f"border<{{L}}, BORDER_{self.mode.upper()}>(p, x, y, z, {{0}})", (SIZE_FIELD,), dtype, extended=True)
+
+    def plane_values(self, dtype: DType, width: int, height: int, plane: int, extents: Extents) -> tuple[bytes, ...]:
+        size = struct.pack("<2i", width, height)
+        return (size, pixel_bytes(dtype, self.value, "BorderReader: value")) if self.mode == "constant" else (size,)
+
+    def extents(self, extents: Extents, before: DType, after: DType) -> Extents:
+        return extents._replace(extended=True)
+
+    def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return (self.mode,), {"value": self.value} if self.mode == "constant" else {}
+
+
+class Deinterlace(Geometry):
+    """Make a full frame of one with two fields.
+
+    Parameters
+    ----------
+    mode : {"blend", "linear"}
+        Blend: every row but the first becomes the mean with the row above. Linear: rows of the other parity become the
+        mean of their neighbours (the only neighbour at an edge). Integers round half up.
+    keep : {"even", "odd"}
+        The rows that linear keeps.
+    """
+
+    def __init__(self, mode: str = "blend", keep: str = "even") -> None:
+        if mode not in ("blend", "linear"):
+            raise ValueError(f"Deinterlace: mode is blend or linear, got {mode!r}")
+        if keep not in ("even", "odd"):
+            raise ValueError(f"Deinterlace: keep is even or odd, got {keep!r}")
+        self.mode, self.keep = mode, keep
+
+    def sample(self, dtype: DType, *, extended: bool, roll: bool) -> Sampled:
+        if dtype.is_bool:
+            raise TypeError('Deinterlace takes float and integer types, the chain has bool there; put Cast("uint8") before it')
+        code = "deinterlace_blend<{L}>" if self.mode == "blend" else f"deinterlace_linear<{{L}}, {int(self.keep == 'odd')}>"
+        return Sampled(code + "(p, x, y, z, {0})", (SIZE_FIELD,), dtype, extended=False)
+
+    def plane_values(self, dtype: DType, width: int, height: int, plane: int, extents: Extents) -> tuple[bytes, ...]:
+        return (struct.pack("<2i", width, height),)
+
+    def extents(self, extents: Extents, before: DType, after: DType) -> Extents:
+        return extents._replace(extended=False)
+
+    def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return (self.mode,), {} if self.keep == "even" else {"keep": self.keep}

@@ -1,0 +1,389 @@
+// Geometry: an operation that asks the level before it, `Level::at(p, x, y, z)`, for the pixels an output pixel needs.
+//
+// Coordinates are 64-bit; a level is asked inside its own size only, unless it extends itself (border). Weights are
+// f32, coordinates f64, so that a 4K image keeps its accuracy. With ROLL taps are visited in a loop: one inlined copy of
+// the levels below instead of one a tap.
+#pragma once
+
+#include "fkl/convert.h"
+#include "fkl/elementwise.h"
+
+namespace fkl {
+
+struct CropRecord {
+  i32 x, y;
+  i32 step;  // 0: one source plane for all output planes
+  i32 unused;
+};
+
+// One axis of a resize: `size` pixels of source, mapped to `length` pixels of output from `offset` on.
+struct Axis {
+  f64 scale;  // size / length
+  i32 size, length, offset, unused;
+};
+
+struct ResizeRecord {
+  Axis x, y;
+};
+
+struct WarpRecord {
+  f64 m[9];
+  i32 width, height;
+};
+
+struct SizeRecord {
+  i32 width, height;
+};
+
+#if FKL_ON_DEVICE
+FKL_FN f64 floor_(f64 x) { return floor(x); }
+FKL_FN f64 ceil_(f64 x) { return ceil(x); }
+#else
+FKL_FN f64 floor_(f64 x) { return __builtin_floor(x); }
+FKL_FN f64 ceil_(f64 x) { return __builtin_ceil(x); }
+#endif
+
+FKL_FN i64 clamp_index(i64 i, i64 size) { return i < 0 ? 0 : i >= size ? size - 1 : i; }
+
+// The type that a scalar is weighted in, and the type of an interpolated result: 16-bit floats stay, integers give f32.
+template <class T> struct Weighted { typedef f32 type; typedef f32 result; };
+template <> struct Weighted<f64> { typedef f64 type; typedef f64 result; };
+template <> struct Weighted<f16> { typedef f32 type; typedef f16 result; };
+template <> struct Weighted<bf16> { typedef f32 type; typedef bf16 result; };
+
+template <class Pixel>
+using Sum = pixel<typename Weighted<typename Pixel::scalar>::type, int(Pixel::channels)>;
+template <class Pixel>
+using Result = pixel<typename Weighted<typename Pixel::scalar>::result, int(Pixel::channels)>;
+
+template <class S, class P>
+FKL_FN S weighted(const P& a) {
+  S r;
+  FKL_CHANNELS(c, int(P::channels)) r.v[c] = typename S::scalar(number<typename P::scalar>::get(a.v[c]));
+  return r;
+}
+template <class S>
+FKL_FN void accumulate(S& sum, const S& a, typename S::scalar w) {
+  FKL_CHANNELS(c, int(S::channels)) sum.v[c] = sum.v[c] + a.v[c] * w;
+}
+template <class S>
+FKL_FN S lerp(const S& a, const S& b, f32 w) {
+  S r;
+  FKL_CHANNELS(c, int(S::channels)) r.v[c] = a.v[c] * typename S::scalar(1.0f - w) + b.v[c] * typename S::scalar(w);
+  return r;
+}
+template <class R, class S>
+FKL_FN R finish(const S& sum) {
+  R r;
+  FKL_CHANNELS(c, int(R::channels)) r.v[c] = number<typename R::scalar>::put(sum.v[c]);
+  return r;
+}
+
+// -- crop, border ------------------------------------------------------------------------------------------------
+
+template <class Level, class Params>
+FKL_FN auto crop(const Params& p, i64 x, i64 y, i64 z, const CropRecord& r) {
+  return Level::at(p, x + r.x, y + r.y, z * r.step);
+}
+
+FKL_FN i64 modulo(i64 i, i64 n) {
+  const i64 m = i % n;
+  return m < 0 ? m + n : m;
+}
+
+enum { BORDER_REPLICATE, BORDER_REFLECT, BORDER_WRAP, BORDER_REFLECT101 };
+
+template <int MODE>
+FKL_FN i64 extend(i64 i, i64 n) {
+  if (i >= 0 && i < n) return i;
+  if constexpr (MODE == BORDER_REPLICATE) {
+    return clamp_index(i, n);
+  } else if constexpr (MODE == BORDER_WRAP) {
+    return modulo(i, n);
+  } else if constexpr (MODE == BORDER_REFLECT) {
+    const i64 m = modulo(i, 2 * n);
+    return m < n ? m : 2 * n - 1 - m;
+  } else {
+    if (n == 1) return 0;
+    const i64 m = modulo(i, 2 * n - 2);
+    return m < n ? m : 2 * n - 2 - m;
+  }
+}
+
+template <class Level, int MODE, class Params>
+FKL_FN auto border(const Params& p, i64 x, i64 y, i64 z, const SizeRecord& r) {
+  return Level::at(p, extend<MODE>(x, r.width), extend<MODE>(y, r.height), z);
+}
+
+template <class Level, class Params, class P>
+FKL_FN P border_constant(const Params& p, i64 x, i64 y, i64 z, const SizeRecord& r, const P& value) {
+  if (x < 0 || y < 0 || x >= r.width || y >= r.height) return value;
+  return Level::at(p, x, y, z);
+}
+
+// -- resize ------------------------------------------------------------------------------------------------------
+
+FKL_FN bool inside(i64 x, i64 y, const ResizeRecord& r) {
+  return x >= r.x.offset && y >= r.y.offset && x < r.x.offset + r.x.length && y < r.y.offset + r.y.length;
+}
+
+// Where an output index lies in the source, the pixel's centre being counted as the index itself.
+template <bool TOP_LEFT>
+FKL_FN f64 position(i64 i, const Axis& a) {
+  const f64 k = f64(i - a.offset);
+  return TOP_LEFT ? k * a.scale : (k + 0.5) * a.scale - 0.5;
+}
+
+// ((2i + 1) * S) / (2T) in integers; top-left: min(S - 1, floor(i * scale)) in f64.
+template <bool TOP_LEFT>
+FKL_FN i64 nearest_index(i64 i, const Axis& a) {
+  const i64 k = i - a.offset;
+  if constexpr (TOP_LEFT) return clamp_index(i64(floor_(f64(k) * a.scale)), a.size);
+  return ((2 * k + 1) * a.size) / (2 * i64(a.length));
+}
+
+template <class Level, bool ROLL, bool TOP_LEFT, class Params>
+FKL_FN auto resize_nearest(const Params& p, i64 x, i64 y, i64 z, const ResizeRecord& r) {
+  return Level::at(p, nearest_index<TOP_LEFT>(x, r.x), nearest_index<TOP_LEFT>(y, r.y), z);
+}
+
+// Two taps an axis at sx, sy, read by `Tap`.
+template <class Level, bool ROLL, class Params>
+FKL_FN auto linear_taps(const Params& p, i64 x0, i64 x1, i64 y0, i64 y1, i64 z, f32 wx, f32 wy) {
+  typedef typename Level::Pixel P;
+  typedef Sum<P> S;
+  S row[2];
+  if constexpr (ROLL) {
+    S sum = {};
+    // The same sums as below: (a (1 - wx) + b wx) (1 - wy) + (c (1 - wx) + d wx) wy.
+    _Pragma("unroll 1") for (int j = 0; j < 2; ++j) {
+      S line = {};
+      _Pragma("unroll 1") for (int i = 0; i < 2; ++i)
+        accumulate(line, weighted<S>(Level::at(p, i ? x1 : x0, j ? y1 : y0, z)), i ? wx : 1.0f - wx);
+      accumulate(sum, line, j ? wy : 1.0f - wy);
+    }
+    return finish<Result<P>>(sum);
+  } else {
+    row[0] = lerp(weighted<S>(Level::at(p, x0, y0, z)), weighted<S>(Level::at(p, x1, y0, z)), wx);
+    row[1] = lerp(weighted<S>(Level::at(p, x0, y1, z)), weighted<S>(Level::at(p, x1, y1, z)), wx);
+    return finish<Result<P>>(lerp(row[0], row[1], wy));
+  }
+}
+
+template <class Level, bool ROLL, bool TOP_LEFT, class Params>
+FKL_FN auto resize_linear(const Params& p, i64 x, i64 y, i64 z, const ResizeRecord& r) {
+  const f64 sx = position<TOP_LEFT>(x, r.x), sy = position<TOP_LEFT>(y, r.y);
+  const i64 ix = i64(floor_(sx)), iy = i64(floor_(sy));
+  return linear_taps<Level, ROLL>(p, clamp_index(ix, r.x.size), clamp_index(ix + 1, r.x.size), clamp_index(iy, r.y.size),
+                                  clamp_index(iy + 1, r.y.size), z, f32(sx - f64(ix)), f32(sy - f64(iy)));
+}
+
+// Keys' kernel at distance t >= 0 with parameter a.
+FKL_FN f32 keys(f32 t, f32 a) {
+  if (t <= 1.0f) return ((a + 2.0f) * t - (a + 3.0f)) * t * t + 1.0f;
+  if (t < 2.0f) return ((a * t - 5.0f * a) * t + 8.0f * a) * t - 4.0f * a;
+  return 0.0f;
+}
+
+// A loop over taps; the same in every target and level, so that results do not depend on what is rolled.
+template <class Level, class Map, class Params>
+FKL_FN auto cubic_taps(const Params& p, f64 sx, f64 sy, i64 z, const Map& map) {
+  typedef typename Level::Pixel P;
+  typedef Sum<P> S;
+  const i64 ix = i64(floor_(sx)), iy = i64(floor_(sy));
+  const f32 tx = f32(sx - f64(ix)), ty = f32(sy - f64(iy));
+  S sum = {};
+  _Pragma("unroll 1") for (int j = -1; j < 3; ++j) {
+    S line = {};
+    const f32 dy = ty - f32(j), wy = keys(dy < 0.0f ? -dy : dy, -0.75f);
+    _Pragma("unroll 1") for (int i = -1; i < 3; ++i) {
+      const f32 dx = tx - f32(i), wx = keys(dx < 0.0f ? -dx : dx, -0.75f);
+      accumulate(line, weighted<S>(map(p, ix + i, iy + j, z)), wx);
+    }
+    accumulate(sum, line, wy);
+  }
+  return finish<Result<P>>(sum);
+}
+
+template <class Level>
+struct Clamped {
+  i64 width, height;
+  template <class Params>
+  FKL_MEMBER typename Level::Pixel operator()(const Params& p, i64 x, i64 y, i64 z) const {
+    return Level::at(p, clamp_index(x, width), clamp_index(y, height), z);
+  }
+};
+
+template <class Level, bool ROLL, bool TOP_LEFT, class Params>
+FKL_FN auto resize_cubic(const Params& p, i64 x, i64 y, i64 z, const ResizeRecord& r) {
+  const Clamped<Level> map = {r.x.size, r.y.size};
+  return cubic_taps<Level>(p, position<TOP_LEFT>(x, r.x), position<TOP_LEFT>(y, r.y), z, map);
+}
+
+// The source pixels that a box covers, each weighted by the part of it that is covered.
+template <class Level, bool ROLL, bool TOP_LEFT, class Params>
+FKL_FN auto resize_area(const Params& p, i64 x, i64 y, i64 z, const ResizeRecord& r) {
+  typedef typename Level::Pixel P;
+  typedef Sum<P> S;
+  const f64 x0 = f64(x - r.x.offset) * r.x.scale, x1 = f64(x - r.x.offset + 1) * r.x.scale;
+  const f64 y0 = f64(y - r.y.offset) * r.y.scale, y1 = f64(y - r.y.offset + 1) * r.y.scale;
+  const i64 first_x = clamp_index(i64(floor_(x0)), r.x.size), last_x = clamp_index(i64(ceil_(x1)) - 1, r.x.size);
+  const i64 first_y = clamp_index(i64(floor_(y0)), r.y.size), last_y = clamp_index(i64(ceil_(y1)) - 1, r.y.size);
+  S sum = {};
+  _Pragma("unroll 1") for (i64 j = first_y; j <= last_y; ++j) {
+    const f64 low = f64(j) > y0 ? f64(j) : y0, high = f64(j + 1) < y1 ? f64(j + 1) : y1;
+    S line = {};
+    _Pragma("unroll 1") for (i64 i = first_x; i <= last_x; ++i) {
+      const f64 left = f64(i) > x0 ? f64(i) : x0, right = f64(i + 1) < x1 ? f64(i + 1) : x1;
+      accumulate(line, weighted<S>(Level::at(p, i, j, z)), f32((right - left) / r.x.scale));
+    }
+    accumulate(sum, line, f32((high - low) / r.y.scale));
+  }
+  return finish<Result<P>>(sum);
+}
+
+// One axis of an antialiased filter: its first and last tap and the sum of their weights.
+template <bool CUBIC>
+struct Filter {
+  f64 centre, stretch;
+  i64 first, last;
+  f32 total;
+  FKL_MEMBER f32 weight(i64 tap) const {
+    const f32 t = f32((f64(tap) + 0.5 - centre) / stretch), d = t < 0.0f ? -t : t;
+    if constexpr (CUBIC) return keys(d, -0.5f);
+    return d < 1.0f ? 1.0f - d : 0.0f;
+  }
+};
+
+template <bool CUBIC>
+FKL_FN Filter<CUBIC> make_filter(i64 i, const Axis& a) {
+  Filter<CUBIC> f;
+  f.stretch = a.scale > 1.0 ? a.scale : 1.0;
+  f.centre = (f64(i - a.offset) + 0.5) * a.scale;
+  const f64 support = (CUBIC ? 2.0 : 1.0) * f.stretch;
+  const f64 low = f.centre - support + 0.5;
+  f.first = low > 0.0 ? i64(low) : 0;
+  const i64 end = i64(f.centre + support + 0.5);
+  f.last = (end < a.size ? end : a.size) - 1;
+  f.total = 0.0f;
+  _Pragma("unroll 1") for (i64 k = f.first; k <= f.last; ++k) f.total += f.weight(k);
+  return f;
+}
+
+template <class Level, bool CUBIC, class Params>
+FKL_FN auto resize_filtered(const Params& p, i64 x, i64 y, i64 z, const ResizeRecord& r) {
+  typedef typename Level::Pixel P;
+  typedef Sum<P> S;
+  const Filter<CUBIC> fx = make_filter<CUBIC>(x, r.x), fy = make_filter<CUBIC>(y, r.y);
+  S sum = {};
+  _Pragma("unroll 1") for (i64 j = fy.first; j <= fy.last; ++j) {
+    S line = {};
+    _Pragma("unroll 1") for (i64 i = fx.first; i <= fx.last; ++i)
+      accumulate(line, weighted<S>(Level::at(p, i, j, z)), fx.weight(i) / fx.total);
+    accumulate(sum, line, fy.weight(j) / fy.total);
+  }
+  return finish<Result<P>>(sum);
+}
+template <class Level, bool ROLL, bool TOP_LEFT, class Params>
+FKL_FN auto resize_antialias_linear(const Params& p, i64 x, i64 y, i64 z, const ResizeRecord& r) {
+  return resize_filtered<Level, false>(p, x, y, z, r);
+}
+template <class Level, bool ROLL, bool TOP_LEFT, class Params>
+FKL_FN auto resize_antialias_cubic(const Params& p, i64 x, i64 y, i64 z, const ResizeRecord& r) {
+  return resize_filtered<Level, true>(p, x, y, z, r);
+}
+
+// -- warp --------------------------------------------------------------------------------------------------------
+
+// A level seen without bounds: outside it is 0, unless it extends itself (EXTENDED).
+template <class Level, bool EXTENDED>
+struct Outside {
+  i64 width, height;
+  template <class Params>
+  FKL_MEMBER typename Level::Pixel operator()(const Params& p, i64 x, i64 y, i64 z) const {
+    if constexpr (!EXTENDED) {
+      if (x < 0 || y < 0 || x >= width || y >= height) return typename Level::Pixel{};
+    }
+    return Level::at(p, x, y, z);
+  }
+};
+
+// The source position of an output pixel; far outside, and without one (w = 0), a place no image reaches.
+FKL_FN void warped(i64 x, i64 y, const WarpRecord& r, f64& sx, f64& sy) {
+  const f64 w = (r.m[6] * f64(x) + r.m[7] * f64(y)) + r.m[8];
+  const f64 u = (r.m[0] * f64(x) + r.m[1] * f64(y)) + r.m[2], v = (r.m[3] * f64(x) + r.m[4] * f64(y)) + r.m[5];
+  const f64 far = 1073741824.0;
+  sx = w != 0.0 ? u / w : -far;
+  sy = w != 0.0 ? v / w : -far;
+  if (!(sx > -far && sx < far)) sx = sx >= far ? far : -far;
+  if (!(sy > -far && sy < far)) sy = sy >= far ? far : -far;
+}
+
+template <class Level, bool ROLL, bool EXTENDED, class Params>
+FKL_FN auto warp_nearest(const Params& p, i64 x, i64 y, i64 z, const WarpRecord& r) {
+  f64 sx, sy;
+  warped(x, y, r, sx, sy);
+  const Outside<Level, EXTENDED> map = {r.width, r.height};
+  return map(p, i64(floor_(sx + 0.5)), i64(floor_(sy + 0.5)), z);
+}
+
+template <class Level, bool ROLL, bool EXTENDED, class Params>
+FKL_FN auto warp_linear(const Params& p, i64 x, i64 y, i64 z, const WarpRecord& r) {
+  typedef typename Level::Pixel P;
+  typedef Sum<P> S;
+  f64 sx, sy;
+  warped(x, y, r, sx, sy);
+  const Outside<Level, EXTENDED> map = {r.width, r.height};
+  const i64 ix = i64(floor_(sx)), iy = i64(floor_(sy));
+  const f32 wx = f32(sx - f64(ix)), wy = f32(sy - f64(iy));
+  S sum = {};
+  _Pragma("unroll 1") for (int j = 0; j < 2; ++j) {
+    S line = {};
+    _Pragma("unroll 1") for (int i = 0; i < 2; ++i)
+      accumulate(line, weighted<S>(map(p, ix + i, iy + j, z)), i ? wx : 1.0f - wx);
+    accumulate(sum, line, j ? wy : 1.0f - wy);
+  }
+  return finish<Result<P>>(sum);
+}
+
+template <class Level, bool ROLL, bool EXTENDED, class Params>
+FKL_FN auto warp_cubic(const Params& p, i64 x, i64 y, i64 z, const WarpRecord& r) {
+  f64 sx, sy;
+  warped(x, y, r, sx, sy);
+  const Outside<Level, EXTENDED> map = {r.width, r.height};
+  return cubic_taps<Level>(p, sx, sy, z, map);
+}
+
+// -- deinterlace -------------------------------------------------------------------------------------------------
+
+// The mean of two pixels: integers round half up, floats halve the sum.
+template <class T, int C>
+FKL_FN pixel<T, C> mean(const pixel<T, C>& a, const pixel<T, C>& b) {
+  pixel<T, C> r;
+  FKL_CHANNELS(c, C) {
+    if constexpr (number<T>::is_float) {
+      r.v[c] = narrow<T>((widen(a.v[c]) + widen(b.v[c])) / typename number<T>::arithmetic(2));
+    } else {
+      // Without overflow in any width: the common bits, and half of the others, rounded up.
+      r.v[c] = T((a.v[c] | b.v[c]) - ((a.v[c] ^ b.v[c]) >> 1));
+    }
+  }
+  return r;
+}
+
+template <class Level, class Params>
+FKL_FN auto deinterlace_blend(const Params& p, i64 x, i64 y, i64 z, const SizeRecord&) {
+  const auto here = Level::at(p, x, y, z);
+  return y == 0 ? here : mean(here, Level::at(p, x, y - 1, z));
+}
+
+template <class Level, int KEEP, class Params>
+FKL_FN auto deinterlace_linear(const Params& p, i64 x, i64 y, i64 z, const SizeRecord& r) {
+  const bool kept = (y & 1) == KEEP;
+  const i64 above = kept ? y : y > 0 ? y - 1 : y + 1 < r.height ? y + 1 : y;
+  const i64 below = kept ? y : y + 1 < r.height ? y + 1 : y > 0 ? y - 1 : y;
+  const auto a = Level::at(p, x, above, z);
+  return above == below ? a : mean(a, Level::at(p, x, below, z));
+}
+
+}  // namespace fkl
