@@ -43,7 +43,7 @@ _HOME = {
     "from_dlpack": "fkl.runtime.buffer",
     **dict.fromkeys(
         (
-            "Abs", "AbsDiff", "Add", "AddLast", "BorderReader", "Crop", "Deinterlace", "Placement", "Resize", "Warping", "BwAnd", "BwNot", "BwOr", "BwXor", "Cast", "Discard", "Div", "Exp",
+            "Abs", "AbsDiff", "Add", "AddLast", "BorderReader", "ColorConversion", "ConvertRGBToYUV", "ConvertYUVToRGB", "Crop", "Deinterlace", "Placement", "Resize", "Warping", "BwAnd", "BwNot", "BwOr", "BwXor", "Cast", "Discard", "Div", "Exp",
             "IsEven", "Ln", "Max", "Min", "Mul", "MxVFloat3", "Neg", "Operation", "PerThreadRead", "PerThreadWrite",
             "Pow", "ReadSet", "Saturate", "SaturateCast", "SaturateFloat", "ShiftLeft", "ShiftRight", "SplitWrite",
             "Sqr", "Sqrt", "StaticLoop", "Sub", "TensorPack", "TensorRead", "TensorSplit", "TensorTSplit",
