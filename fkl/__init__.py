@@ -45,7 +45,7 @@ _HOME = {
         (
             "Abs", "AbsDiff", "Add", "AddLast", "BorderReader", "ColorConversion", "ConvertRGBToYUV", "ConvertYUVToRGB", "Crop", "Deinterlace", "Placement", "Resize", "Warping", "BwAnd", "BwNot", "BwOr", "BwXor", "Cast", "Discard", "Div", "Exp",
             "IsEven", "Ln", "Max", "Min", "Mul", "MxVFloat3", "Neg", "Operation", "PerThreadRead", "PerThreadWrite",
-            "Pow", "ReadSet", "Saturate", "SaturateCast", "SaturateFloat", "ShiftLeft", "ShiftRight", "SplitWrite",
+            "Pow", "ReadSet", "ReadYUV", "Saturate", "SaturateCast", "SaturateFloat", "ShiftLeft", "ShiftRight", "SplitWrite",
             "Sqr", "Sqrt", "StaticLoop", "Sub", "TensorPack", "TensorRead", "TensorSplit", "TensorTSplit",
             "TensorWrite", "VectorAnd", "VectorReduce", "VectorReorder", "VectorReorderRT",
         ),

@@ -7,7 +7,7 @@ stands here or in `fkl.layout`, before anything is launched.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fkl.dtypes import DType
@@ -16,15 +16,22 @@ from fkl.layout import Surface, collapse, destination_surface, packed_surface, p
 from fkl.operations.base import Extents, Read, Write
 from fkl.overlap import overlaps
 from fkl.plan import WIDE_OFFSET, Plan
+from fkl.video import VideoSurface, video_surface
 
-__all__ = ["Array", "Block", "bind_destination", "bind_list", "bind_source", "check_overlap", "fill", "place"]
+__all__ = [
+    "Array", "Block", "bind_destination", "bind_list", "bind_operand", "bind_pair", "bind_source", "check_operand", "check_overlap",
+    "fill", "place",
+]  # fmt: skip
 
 
 class Array(NamedTuple):
-    """An array that a chain reads or writes: its view (kept alive) and how its pixels lie."""
+    """An array that a chain reads or writes: its view (kept alive) and how its pixels lie, a Surface or VideoSurface.
+
+    The second array of a pair has None: the first one's surface tells of both.
+    """
 
     view: Any
-    surface: Surface
+    surface: Any
 
     @property
     def span(self) -> tuple[int, Sequence[int], Sequence[int], int]:
@@ -56,12 +63,60 @@ def bind_source(op: Read, view: Any) -> Array:
     ValueError
         A shape or strides that the read cannot take.
     """
+    if op.layout == "yuv":  # type: ignore[attr-defined]
+        return Array(view, video_surface(op.name, op.video, [view]))  # type: ignore[attr-defined]
     channels = op.channels  # type: ignore[attr-defined]
     if op.layout == "planar":  # type: ignore[attr-defined]
         surface = planar_surface(view.shape, view.strides, view.dtype, channels)
     else:
         surface = packed_surface(view.shape, view.strides, view.dtype, view.channels if channels is None else channels)
     return Array(view, surface)
+
+
+def bind_pair(op: Read, views: Sequence[Any]) -> list[Array]:
+    """See a pair of luma and chroma arrays as one video surface.
+
+    Raises
+    ------
+    ValueError
+        Shapes, types or devices that do not fit each other.
+    """
+    luma, chroma = views
+    if (luma.dtype, luma.device) != (chroma.dtype, chroma.device):
+        raise ValueError(
+            f"luma and chroma have one dtype and lie on one device; got {luma.dtype} on {place(luma.device)} and "
+            f"{chroma.dtype} on {place(chroma.device)}"
+        )
+    return [Array(luma, video_surface(op.name, op.video, views)), Array(chroma, None)]  # type: ignore[attr-defined]
+
+
+def bind_operand(op: Any, view: Any) -> Array:
+    """See the second array of a two-source operation.
+
+    Raises
+    ------
+    ValueError
+        A shape or strides that cannot be read.
+    """
+    return bind_source(op.operand, view)
+
+
+def check_operand(plan: Plan, index: int, array: Array, extents: Extents) -> None:
+    """Refuse an operand that does not match the chain where it stands.
+
+    Raises
+    ------
+    ValueError
+        Another type or size.
+    """
+    here, s = plan.extents_before(index, extents), array.surface
+    expected = plan.dtypes[index]
+    size = (s.extents.width, s.extents.height)
+    if s.dtype != expected or here.sizes is not None or size != (here.width, here.height) or s.extents.planes not in (1, here.planes):
+        raise ValueError(
+            f"operation {index}, {plan.ops[index]!r:.80}: the operand must be {expected} of {here.width} x {here.height} with "
+            f"{here.planes} planes or one, got {s.dtype} of {s.extents.width} x {s.extents.height} with {s.extents.planes}"
+        )
 
 
 def bind_list(op: Read, views: Sequence[Any], *, resized: bool = False) -> list[Array]:
@@ -160,7 +215,8 @@ def check_overlap(plan: Plan, sources: Sequence[Array], dests: Sequence[Array]) 
             a, b = source.surface, dest.surface
             same = (
                 plan.elementwise
-                and len(sources) == len(dests) == 1
+                and len(dests) == 1
+                and not plan.source.field.per_plane
                 and source.view.ptr == dest.view.ptr
                 and (a.unit, a.dtype.pixelsize, a.channel) == (b.unit, b.dtype.pixelsize, b.channel)
                 and (a.extents.height == 1 or a.pitch == b.pitch)
@@ -173,7 +229,9 @@ def check_overlap(plan: Plan, sources: Sequence[Array], dests: Sequence[Array]) 
                 )
 
 
-def fill(plan: Plan, extents: Extents, sources: Sequence[Array], dests: Sequence[Array]) -> Block:
+def fill(
+    plan: Plan, extents: Extents, sources: Sequence[Array], dests: Sequence[Array], operands: Mapping[int, Array] | None = None
+) -> Block:
     """Fill the parameter block for one launch.
 
     Parameters
@@ -185,12 +243,17 @@ def fill(plan: Plan, extents: Extents, sources: Sequence[Array], dests: Sequence
         None for a chain that generates its input, one array, or one image per plane.
     dests : sequence of Array
         One array, or one per channel.
+    operands : mapping of int to Array, optional
+        The second arrays of two-source operations, by the operation's index.
     """
+    operands = operands or {}
     out = plan.out_extents(extents)
     listed = plan.source.field.per_plane
-    surfaces = [a.surface for a in (*sources, *dests)]
     walk = out
     if plan.elementwise:
+        surfaces = [a.surface for a in (*sources, *dests)]
+        shared = [a.surface for a in operands.values()]
+        surfaces += [s._replace(plane=0) if s.extents.planes == 1 and out.planes > 1 else s for s in shared]
         walk = collapse(out, surfaces, planes=not plan.plane_slots)[0]
     data = bytearray(plan.size)
     struct.pack_into("<qqq", data, 0, walk.width, walk.height, walk.planes)
@@ -200,6 +263,8 @@ def fill(plan: Plan, extents: Extents, sources: Sequence[Array], dests: Sequence
             raw = _target_record(plan, dests)
         elif slot is plan.source and sources:
             raw = _image(sources[0])
+        elif slot.op in operands:
+            raw = _operand(operands[slot.op])
         else:
             raw = values[slot.op][_index(slot.name)]
         data[slot.offset : slot.offset + slot.field.size] = raw
@@ -226,7 +291,10 @@ def _plane_table(plan: Plan, values: list[tuple[bytes, ...]], listed: Sequence[A
             if slot.op == 0:
                 array = listed[min(z, len(listed) - 1)]
                 # Every image is a plane with an address of its own: no plane stride is added to it.
-                raw = _image(array._replace(surface=array.surface._replace(plane=0)))
+                if isinstance(array.surface, VideoSurface):
+                    raw = array.surface.record[:40] + bytes(16) + array.surface.record[56:]
+                else:
+                    raw = _image(array._replace(surface=array.surface._replace(plane=0)))
             else:
                 raw = values[slot.op][_index(slot.name)][z * size : (z + 1) * size]
             at = z * plan.plane_size + slot.offset
@@ -240,7 +308,15 @@ def _index(name: str) -> int:
 
 def _image(array: Array) -> bytes:
     s = array.surface
+    if isinstance(s, VideoSurface):
+        return s.record
     return struct.pack("<Qqqq", array.view.ptr, s.pitch, s.plane, s.channel)
+
+
+def _operand(array: Array) -> bytes:
+    """An operand's record; a single plane serves all planes of the chain."""
+    s = array.surface
+    return _image(array._replace(surface=s._replace(plane=0)) if s.extents.planes == 1 else array)
 
 
 def _target_record(plan: Plan, dests: Sequence[Array]) -> bytes:

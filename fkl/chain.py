@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fkl.binding import Array, bind_destination, bind_list, bind_source, check_overlap, list_extents, place
+from fkl.binding import (
+    Array, bind_destination, bind_list, bind_operand, bind_pair, bind_source, check_operand, check_overlap, list_extents, place,
+)  # fmt: skip
 from fkl.dtypes import DType
 from fkl.operations.base import Extents, Operation
 from fkl.operations.reads import ReadSet
@@ -25,21 +27,25 @@ class Request:
     extents : Extents
         Size of the input.
     sources, dests : list of Array
+    operands : dict of int to Array
+        The second arrays of two-source operations, by the operation's index.
     out : object
         The array given or allocated for the output.
     device : int
         CUDA ordinal, -1 for the host.
     """
 
-    __slots__ = ("dests", "device", "extents", "out", "sources", "variant")
+    __slots__ = ("dests", "device", "extents", "operands", "out", "sources", "variant")
 
     def __init__(
-        self, variant: Variant, extents: Extents, sources: list[Array], dests: list[Array], out: Any, device: int
-    ) -> None:
+        self, variant: Variant, extents: Extents, sources: list[Array], dests: list[Array], operands: dict[int, Array],
+        out: Any, device: int,
+    ) -> None:  # fmt: skip
         self.variant = variant
         self.extents = extents
         self.sources = sources
         self.dests = dests
+        self.operands = operands
         self.out = out
         self.device = device
 
@@ -64,8 +70,31 @@ class Chain:
         self.fast_math = fast_math
         self.fused = fused
         self.variants: dict[tuple[DType, bool], Variant] = {}
-        self.source: Array | None = None
+        self.sources: list[Array] = []
         self.dest: Any = None
+        self.operands: dict[int, Array] = {}
+
+    @property
+    def source(self) -> Array | None:
+        """The bound input, None if there is none; of a pair the first."""
+        return self.sources[0] if self.sources else None
+
+    def see_source(self, x: Any) -> list[Array]:
+        """See one input, an array or (for video) a pair, in the layout of the chain's read."""
+        if self.read.layout == "yuv" and isinstance(x, tuple):
+            if len(x) != 2:
+                raise ValueError(f"a video surface is one array or a pair (luma, chroma), got {len(x)} arrays")
+            if self.read.video.kind != "semi":
+                raise ValueError(f"{self.read.name} comes as one array, not as a pair")
+            return bind_pair(self.read, [self.view(v, "input") for v in x])
+        return [bind_source(self.read, self.view(x, "input"))]
+
+    def bind_operands(self) -> None:
+        """See the second arrays of two-source operations; they are bound at compose on both targets."""
+        for i, op in enumerate(self.ops):
+            operand = getattr(op, "operand", None)
+            if operand is not None:
+                self.operands[i] = bind_operand(op, self.view(operand.source, "operand"))
 
     @property
     def read(self) -> Any:
@@ -81,6 +110,29 @@ class Chain:
     def generates(self) -> bool:
         """Whether the chain makes its own input (`ReadSet`)."""
         return isinstance(self.read, ReadSet)
+
+    def replaced(self, ops: tuple[Operation, ...]) -> Chain:
+        """The same chain with other values; raises if that would be another kernel.
+
+        Raises
+        ------
+        ValueError
+            The generated source would change.
+        """
+        other = self.rebuilt(ops)
+        for (dtype, listed), variant in self.variants.items():
+            made = other.variant(dtype, listed=listed)
+            if made.source == variant.source:
+                made.plan.check_values()
+            else:
+                raise ValueError(
+                    "this update would change the kernel (types, channel counts, modes and layouts are compiled in); compose anew"
+                )
+        return other
+
+    def rebuilt(self, ops: tuple[Operation, ...]) -> Chain:
+        """A chain of this target with other operations, bound to what they hold."""
+        raise NotImplementedError
 
     def variant(self, dtype: DType, *, listed: bool = False) -> Variant:
         """The chain for this input type, planned once."""
@@ -132,8 +184,12 @@ class Chain:
                     f"input and output lie on one device; the input is on {place(device)}, the output on "
                     f"{place(array.view.device)}"
                 )
-        check_overlap(plan, sources, dests)
-        return Request(variant, extents, sources, dests, target, device)
+        for i, array in self.operands.items():
+            check_operand(plan, i, array, extents)
+            if array.view.device != device:
+                raise ValueError(f"the operand of operation {i} lies on {place(array.view.device)}, the chain runs on {place(device)}")
+        check_overlap(plan, [*sources, *self.operands.values()], dests)
+        return Request(variant, extents, sources, dests, self.operands, target, device)
 
     def bind_dests(self, target: Any, variant: Variant, result: Extents) -> list[Array]:
         """See the output, one array or one per channel, in the layout of the chain's write."""
@@ -154,7 +210,7 @@ class Chain:
             if self.dest is not None and not isinstance(self.dest, list):
                 device = self.view(self.dest, "output").device
             return [], Extents(read.width, read.height, 1, 2), self.variant(read.dtype), device
-        if isinstance(x, (list, tuple)):
+        if isinstance(x, list) or (isinstance(x, tuple) and self.read.layout != "yuv"):
             if self.source is not None:
                 raise ValueError("a bound kernel reads one array, not a list; compose without binding to call with a list")
             resized = any(op.role == "geometry" for op in self.ops)
@@ -166,11 +222,12 @@ class Chain:
                     "this kernel has no bound input: call k(x), or bind one at compose: "
                     f"compose({type(self.read).__name__}(x), ...)"
                 )
-            array = self.source
+            arrays = self.sources
         else:
-            array = bind_source(self.read, self.view(x, "input"))
-            self._check_like_bound(array)
-        return [array], array.surface.extents, self.variant(array.surface.dtype), array.view.device
+            arrays = self.see_source(x)
+            self._check_like_bound(arrays[0])
+        first = arrays[0]
+        return arrays, first.surface.extents, self.variant(first.surface.dtype), first.view.device
 
     def _check_like_bound(self, array: Array) -> None:
         """An override has the dtype, shape and device of the bound input."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fkl.binding import bind_source, fill
+from fkl.binding import fill
 from fkl.chain import Chain, Request
 from fkl.dtypes import DType
 from fkl.operations.base import Extents, Operation
@@ -31,8 +31,12 @@ class GpuChain(Chain):
     def __init__(self, ops: tuple[Operation, ...], fast_math: bool, thread_fusion: bool | None) -> None:
         super().__init__(ops, fast_math, thread_fusion is not False)
         if self.read.source is not None:
-            self.source = bind_source(self.read, self.view(self.read.source, "input"))
+            self.sources = self.see_source(self.read.source)
         self.dest = self.write.dest
+        self.bind_operands()
+
+    def rebuilt(self, ops: tuple[Operation, ...]) -> Chain:
+        return GpuChain(ops, self.fast_math, self.thread_fusion)
 
     def bind(self) -> tuple[Any, Request] | None:
         """Compile and prepare the launch of a fully bound chain; compile one whose read is bound.
@@ -90,8 +94,8 @@ class GpuChain(Chain):
         from fkl.runtime.launch import Launch
 
         plan = request.variant.plan
-        block = fill(plan, request.extents, request.sources, request.dests)
-        single = len(request.sources) == 1 and not plan.plane_slots
+        block = fill(plan, request.extents, request.sources, request.dests, request.operands)
+        single = len(request.sources) == 1 and not plan.plane_slots and plan.read.layout != "yuv"  # type: ignore[attr-defined]
         return Launch(
             request.variant.library(request.device),
             request.device,

@@ -33,6 +33,10 @@ class HostChain(Chain):
             raise ValueError(
                 'target="cpu" binds no read or write; compose with TensorRead() and TensorWrite() and call k(x, out=y)'
             )
+        self.bind_operands()
+
+    def rebuilt(self, ops: tuple[Operation, ...]) -> Chain:
+        return HostChain(ops, self.fast_math)
 
     def view(self, obj: Any, role: str) -> Any:
         from fkl.runtime.view import view
@@ -67,7 +71,7 @@ class HostChain(Chain):
 
         request = self.request(x, out)
         plan = request.variant.plan
-        block = fill(plan, request.extents, request.sources, request.dests)
+        block = fill(plan, request.extents, request.sources, request.dests, request.operands)
         width, height, planes = block.walk[:3]
         if 0 in (width, height, planes):
             return request.out

@@ -93,6 +93,8 @@ cdef class FusedKernel:
     cdef object chain
     cdef dict options
     cdef readonly tuple ops
+    # The objects that the chain was composed with: they keep naming the operations when `update` replaces them.
+    cdef tuple names
     cdef readonly str target
     cdef bint closed
     # The bound launch, the object it returns, and the array whose framework tells the current stream.
@@ -115,7 +117,7 @@ cdef class FusedKernel:
     def __init__(self, chain, dict options):
         self.chain = chain
         self.options = options
-        self.ops = chain.ops
+        self.ops = self.names = chain.ops
         self.target = chain.target
         if self.target == "gpu":
             self._bind()
@@ -128,7 +130,7 @@ cdef class FusedKernel:
         if made is None:
             return
         launch, request = made
-        views = [array.view for array in (*request.sources, *request.dests)]
+        views = [array.view for array in (*request.sources, *request.dests, *request.operands.values())]
         self.origin = _leader(views)
         self.users = [view for view in views if (<ArrayView>view).a.framework == FKL] or None
         self.note_again = True
@@ -223,15 +225,18 @@ cdef class FusedKernel:
         for array in (*(request.sources if x is not None else ()), *(request.dests if out is not None else ())):
             view = array.view
             _order(&view.a, stream is not None, handle)
-        for array in (*request.sources, *request.dests):
+        everything = [*request.sources, *request.dests, *request.operands.values()]
+        for array in everything:
             view = array.view
             if view.a.framework == FKL:
                 (<Exporter>view.obj).check_open()
         launch.run(launch.source, launch.target, <fkl_CUstream>handle)
-        for array in (*request.sources, *request.dests):
+        for array in everything:
             view = array.view
             view.note_use(stream, handle)
-        if len(request.sources) == len(request.dests) == 1 and launch.source_offset >= 0 and launch.target_offset >= 0:
+        # An operand's memory is the kernel's own business; its overlap with another output is checked the long way.
+        if (len(request.sources) == len(request.dests) == 1 and not request.operands and launch.source_offset >= 0
+                and launch.target_offset >= 0):
             self.last = _repeat(launch, request.sources[0].view, request.dests[0].view)
         return request.out
 
@@ -248,6 +253,7 @@ cdef class FusedKernel:
                 given = given[0] if given else None
             if given is not None:
                 views.append(chain.view(given, role))
+        views.extend(array.view for array in chain.operands.values())
         return _leader(views) if views else None
 
     cdef int _wait_pending(self, uintptr_t handle) except -1:
@@ -286,7 +292,9 @@ cdef class FusedKernel:
         if any(n < 0 for n in sizes):
             raise ValueError(f"a shape has no negative size, got {sizes}")
         strides = tight_strides(sizes, scalar.itemsize)
-        if read.layout == "planar":
+        if read.layout == "yuv":
+            surface = _blank_video(read, sizes, strides, scalar)
+        elif read.layout == "planar":
             surface = planar_surface(sizes, strides, scalar, read.channels)
         else:
             if parsed.channels > 1 and (len(sizes) < 3 or sizes[-1] != parsed.channels):
@@ -338,6 +346,60 @@ cdef class FusedKernel:
         """Whether `k()` needs no argument: the read is bound, or generates its input."""
         return not self.closed and (self.chain.source is not None or self.chain.generates)
 
+    def update(self, op, *args, **kwargs):
+        """Give an operation new constructor arguments. It compiles nothing.
+
+        Parameters
+        ----------
+        op : Operation or int
+            The operation object (wherever it stands in the chain), or its index.
+        *args, **kwargs
+            As the constructor takes them; a read or a write takes the buffer to bind.
+
+        Raises
+        ------
+        ValueError
+            No such operation, arguments that do not fit, or a change that would need another kernel; nothing has changed
+            then.
+        """
+        self._open()
+        if isinstance(op, int) and not isinstance(op, bool):
+            if not -len(self.ops) <= op < len(self.ops):
+                raise ValueError(f"the chain has {len(self.ops)} operations, there is no index {op}")
+            places = {op % len(self.ops)}
+        else:
+            places = {i for i, other in enumerate(self.names) if other is op} or {i for i, other in enumerate(self.ops) if other is op}
+            if not places:
+                raise ValueError(f"{op!r:.80} is no operation of this chain; name it by the object composed with, or by its index")
+        old = self.ops[min(places)]
+        made = type(old)(*args, **kwargs)
+        ops = list(self.ops)
+        for i in places:
+            ops[i] = made
+        chain = self.chain.replaced(check_chain(ops))
+        kept = (self.bound, self.bound_out, self.origin, self.users, self.pending)
+        current = self.chain
+        try:
+            self.chain = chain
+            self.bound = None
+            if self.target == "gpu":
+                self._rebind()
+        except BaseException:
+            self.chain = current
+            self.bound, self.bound_out, self.origin, self.users, self.pending = kept
+            raise
+        self.ops = chain.ops
+        self.last = None
+
+    def _rebind(self):
+        """Bind after an update; a bound output that no longer fits waits for one that does."""
+        try:
+            self._bind()
+        except ValueError as error:
+            if "the output must" not in str(error):
+                raise
+            self.bound = None
+
     def clone(self):
         """A kernel of the same chain and bindings with a launch of its own, to overlap on another stream."""
         self._open()
@@ -349,7 +411,7 @@ cdef class FusedKernel:
         self.bound = self.last = None
         self.bound_out = self.origin = self.users = self.pending = None
         if self.chain is not None:
-            self.chain.source = self.chain.dest = None
+            self.chain.sources, self.chain.dest, self.chain.operands = [], None, {}
 
     cdef int _open(self) except -1:
         if self.closed:
@@ -366,7 +428,7 @@ cdef class FusedKernel:
         self.close()
 
     def __reduce__(self):
-        if self.chain.source is not None or self.chain.dest is not None:
+        if self.chain.source is not None or self.chain.dest is not None or self.chain.operands:
             raise TypeError(
                 "a bound kernel holds device pointers and cannot be pickled; compose without binding, pickle that, and "
                 "bind where it is used"
@@ -380,6 +442,16 @@ cdef class FusedKernel:
         if len(self.ops) > 12:
             chain += f" -> ... ({len(self.ops)} operations)"
         return f"<fkl.FusedKernel {self.target}, {state}: {chain}>"
+
+
+def _blank_video(read, sizes, strides, scalar):
+    """The surface that a tight video array of this shape would be."""
+    from types import SimpleNamespace
+
+    from fkl.video import video_surface
+
+    blank = SimpleNamespace(shape=sizes, strides=strides, itemsize=scalar.itemsize, dtype=scalar, ptr=0)
+    return video_surface(read.name, read.video, [blank])
 
 
 def _rebuild(ops, options):

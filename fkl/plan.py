@@ -108,7 +108,18 @@ class Plan(NamedTuple):
     @property
     def elementwise(self) -> bool:
         """Whether output pixel (x, y, z) depends on input pixel (x, y, z) alone."""
-        return all(op.role != "geometry" for op in self.ops)
+        return all(op.role != "geometry" for op in self.ops) and self.read.layout != "yuv"  # type: ignore[attr-defined]
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        """Which operations read a second array."""
+        return tuple(i for i, op in enumerate(self.ops) if getattr(op, "operand", None) is not None)
+
+    def extents_before(self, index: int, extents: Extents) -> Extents:
+        """Size of the array that an operation gets, for an input of this size."""
+        for i, op in enumerate(self.ops[:index]):
+            extents = located(i, op, op.extents, extents, self.dtypes[i], self.lowered[i].out)
+        return extents
 
     def out_extents(self, extents: Extents) -> Extents:
         """Size of the output for an input of this size."""
@@ -118,6 +129,12 @@ class Plan(NamedTuple):
                                  "the write")
             extents = located(i, op, op.extents, extents, self.dtypes[i], self.lowered[i].out)
         return extents
+
+    def check_values(self) -> None:
+        """Refuse values that the chain's types cannot hold, as far as no size is needed for that."""
+        for i, op in enumerate(self.ops):
+            if op.role == "elementwise":
+                located(i, op, op.values, self.dtypes[i], Extents(0, 0, 1, 2))
 
     def values(self, extents: Extents) -> list[tuple[bytes, ...]]:
         """The bytes of every operation's fields for an input of this size; per-plane fields hold all planes' records.
@@ -259,7 +276,7 @@ def _width(ops: tuple[Operation, ...], lowered: Sequence[Lowered], *, fused: boo
 
     Long chains compute more than they move, and their text is compiled once a pixel: there the run is shorter.
     """
-    if not fused or any(op.role == "geometry" for op in ops):
+    if not fused or any(op.role == "geometry" for op in ops) or ops[0].layout == "yuv":  # type: ignore[attr-defined]
         return 1, 1, 1
     sides = [(ops[-1].layout, lowered[-1].out)]  # type: ignore[attr-defined]
     if ops[0].layout != "constant":  # type: ignore[attr-defined]

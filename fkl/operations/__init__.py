@@ -26,12 +26,13 @@ from fkl.operations.conversion import Cast, SaturateCast
 from fkl.operations.geometry import BorderReader, Crop, Deinterlace, Placement, Resize, Warping
 from fkl.operations.loop import MxVFloat3, StaticLoop
 from fkl.operations.reads import PerThreadRead, ReadSet, TensorPack, TensorRead
+from fkl.operations.video import ReadYUV
 from fkl.operations.writes import PerThreadWrite, SplitWrite, TensorSplit, TensorTSplit, TensorWrite
 
 __all__ = [
     "Abs", "AbsDiff", "Add", "AddLast", "BorderReader", "BwAnd", "BwNot", "BwOr", "BwXor", "Cast", "ColorConversion", "ConvertRGBToYUV", "ConvertYUVToRGB", "Crop", "Deinterlace",
     "Discard", "Div", "Exp", "IsEven",
-    "Ln", "Max", "Min", "Mul", "MxVFloat3", "Neg", "Operation", "PerThreadRead", "PerThreadWrite", "Placement", "Pow", "ReadSet", "Resize", "Warping",
+    "Ln", "Max", "Min", "Mul", "MxVFloat3", "Neg", "Operation", "PerThreadRead", "PerThreadWrite", "Placement", "Pow", "ReadSet", "ReadYUV", "Resize", "Warping",
     "Saturate", "SaturateCast", "SaturateFloat", "ShiftLeft", "ShiftRight", "SplitWrite", "Sqr", "Sqrt", "StaticLoop",
     "Sub", "TensorPack", "TensorRead", "TensorSplit", "TensorTSplit", "TensorWrite", "VectorAnd", "VectorReduce",
     "VectorReorder", "VectorReorderRT",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from fkl.dtypes import DType
-from fkl.operations.base import Elementwise, Extents, Lowered
+from fkl.operations.base import Elementwise, Extents, Field, Lowered, Read
 from fkl.operations.values import numbers_tuple, pixel_bytes, pixel_field
 
 __all__ = [
@@ -15,22 +15,50 @@ __all__ = [
 
 
 class Binary(Elementwise):
-    """``x op value``: the value is one number, or one number per channel, in the chain's own type."""
+    """``x op value``: the value is one number, or one number per channel, in the chain's own type.
+
+    A bound read as the value makes it the pixel of a second array: of the chain's type and size there, or one plane
+    for all planes.
+    """
 
     function: ClassVar[str]
+    #: Whether the value may be a read.
+    reads: ClassVar[bool] = True
+    #: The second array's read, if the value is one.
+    operand: Read | None = None
 
     def __init__(self, value: Any) -> None:
-        self.value = numbers_tuple(value, type(self).__name__)
+        name = type(self).__name__
+        if isinstance(value, Read):
+            if getattr(value, "layout", "") != "packed":
+                raise TypeError(f"{name}: an operand is read with TensorRead, got {value!r}")
+            if value.source is None:
+                raise ValueError(f"{name}: a read as operand is bound at once: {name}(TensorRead(array))")
+            self.operand, self.value = value, ()
+        else:
+            self.value = numbers_tuple(value, name)
 
     def lower(self, dtype: DType) -> Lowered:
         self.check(dtype)
+        if self.operand is not None:
+            if not self.reads:
+                raise TypeError(f"{type(self).__name__} takes numbers, not a read")
+            load = f"Packed<{dtype.ctype}, {dtype.channels}>::load({{0}}, x, y, z)"
+            return Lowered(f"auto {{y}} = {self.function}({{x}}, {load});", (Field("Image", 32, 8),), dtype, 2)
         return Lowered(f"auto {{y}} = {self.function}({{x}}, {{0}});", (pixel_field(dtype),), dtype)
 
     def values(self, dtype: DType, extents: Extents) -> tuple[bytes, ...]:
+        if self.operand is not None:
+            return (bytes(32),)  # the binding fills it
         return (pixel_bytes(dtype, self.value, type(self).__name__),)
 
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        return (self.value,), {}
+        return (self.value if self.operand is None else self.operand,), {}
+
+    def __reduce__(self) -> Any:
+        if self.operand is not None:
+            raise TypeError(f"{type(self).__name__} reads a bound array and cannot be pickled")
+        return super().__reduce__()
 
 
 class Unary(Elementwise):
@@ -97,6 +125,8 @@ class Div(Binary):
 
     def __init__(self, value: Any) -> None:
         super().__init__(value)
+        if self.operand is not None:
+            return
         parts = self.value if isinstance(self.value, tuple) else (self.value,)
         if any(v == 0 for v in parts):
             raise ValueError(f"Div: a divisor is zero in {self.value!r}")
@@ -236,3 +266,4 @@ class Pow(Binary):
 
     function = "pow_"
     takes = ("float",)
+    reads = False

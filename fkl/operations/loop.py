@@ -39,6 +39,8 @@ class StaticLoop(Elementwise):
         for op in body:
             if not isinstance(op, Operation) or op.role != "elementwise":
                 raise TypeError(f"StaticLoop repeats elementwise operations, got {op!r}")
+            if getattr(op, "operand", None) is not None:
+                raise TypeError(f"StaticLoop repeats operations with numbers, not with reads as operands: {op!r}")
         if isinstance(n, bool) or not hasattr(n, "__index__"):
             raise TypeError(f"StaticLoop: the count is an integer, got {n!r}")
         if not 0 <= n.__index__() < 2**31:
