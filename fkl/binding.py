@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from fkl.dtypes import DType
 from fkl.grid import EMPTY, Grid, launch_grid
-from fkl.layout import Surface, collapse, destination_surface, packed_surface, planar_surface
+from fkl.layout import collapse, destination_surface, packed_surface, planar_surface
 from fkl.operations.base import Extents, Read, Write
 from fkl.overlap import overlaps
 from fkl.plan import WIDE_OFFSET, Plan

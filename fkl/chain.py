@@ -8,7 +8,16 @@ from __future__ import annotations
 from typing import Any
 
 from fkl.binding import (
-    Array, bind_destination, bind_list, bind_operand, bind_pair, bind_source, check_operand, check_overlap, list_extents, place,
+    Array,
+    bind_destination,
+    bind_list,
+    bind_operand,
+    bind_pair,
+    bind_source,
+    check_operand,
+    check_overlap,
+    list_extents,
+    place,
 )  # fmt: skip
 from fkl.dtypes import DType
 from fkl.operations.base import Extents, Operation

@@ -75,7 +75,7 @@ class Crop(Geometry):
         rectangle = self.rectangles[plane] if self.rectangles is not None else self.rectangle
         assert rectangle is not None
         x, y, w, h = rectangle
-        if not extents.extended and not (0 <= x and 0 <= y and x + w <= width and y + h <= height):
+        if not extents.extended and not (x >= 0 and y >= 0 and x + w <= width and y + h <= height):
             raise ValueError(
                 f"rectangle {rectangle} (x, y, width, height) reaches outside of the source of {width} x {height} "
                 "(width x height); put a BorderReader before the Crop, or move the rectangle"

@@ -1,0 +1,115 @@
+"""Geometry, colour, video, two-source chains and updates on the GPU: equal to the CPU target bit for bit."""
+
+import random
+
+import numpy as np
+import oracle
+import pytest
+from chains import BATCH, IMAGE, NV12, catalogue
+from matrix import every
+
+import fkl
+from fkl.compiler.gpu import compile_count
+
+
+def both(x, read, ops, write):
+    cpu = fkl.compose(read, *ops, write, target="cpu")(x)
+    gpu = fkl.compose(read, *ops, write)(fkl.asarray(x) if x.size else fkl.empty(x.shape, str(x.dtype)))
+    return gpu.to_numpy().reshape(cpu.shape), cpu
+
+
+@pytest.mark.parametrize("case", catalogue(), ids=lambda c: c[0])
+def test_gpu_equals_cpu(case):
+    _, x, read, ops, write = case
+    got, want = both(x, read, ops, write)
+    assert oracle.difference(got, want) == ""
+
+
+def random_chain(seed: int):
+    """Operations that follow each other, drawn from the matrix; their values as they stand there."""
+    rng = random.Random(seed)
+    pool = [c for c in every() if not c.ulps and "bfloat16" not in (c.base, c.out) and not (c.zeros_equal and c.base.startswith("float"))]
+    base, channels = rng.choice(["uint8", "float32", "int16", "float16", "float64", "int64"]), rng.choice([1, 3, 4])
+    start, ops = (base, channels), []
+    for _ in range(rng.randrange(1, 9)):
+        fitting = [c for c in pool if (c.base, c.channels) == (base, channels)]
+        case = rng.choice(fitting)
+        ops += case.ops
+        x = np.zeros((1, 1, channels), oracle.carrier(base))
+        with np.errstate(all="ignore"):
+            channels = np.asarray(case.expect(x)).shape[-1]
+        base = case.out
+    return start, ops
+
+
+@pytest.mark.parametrize("seed", range(500))
+def test_random_chains(seed):
+    (base, channels), ops = random_chain(seed)
+    x = oracle.samples(base, (9, 21, channels), seed)
+    got, want = both(oracle.encode(x, base), fkl.TensorRead(channels=channels), ops, fkl.TensorWrite())
+    assert oracle.difference(got, want) == ""
+
+
+def test_two_sources():
+    a, b = fkl.asarray(IMAGE), fkl.asarray(IMAGE[::-1].copy())
+    for name in ("Add", "Sub", "Mul", "Div", "Max", "Min", "AbsDiff", "BwXor"):
+        op = getattr(fkl, name)
+        got = fkl.compose(fkl.TensorRead(a), op(fkl.TensorRead(b)), fkl.TensorWrite())().to_numpy()
+        want = fkl.compose(fkl.TensorRead(), op(fkl.TensorRead(IMAGE[::-1].copy())), fkl.TensorWrite(), target="cpu")(IMAGE)
+        assert (got == want).all(), name
+    shared = fkl.compose(fkl.TensorRead(fkl.asarray(BATCH)), fkl.Sub(fkl.TensorRead(fkl.asarray(BATCH[0].copy()))), fkl.TensorWrite())()
+    assert (shared.to_numpy() == BATCH - BATCH[0]).all()
+    with pytest.raises(ValueError, match="overlaps"):
+        fkl.compose(fkl.TensorRead(a), fkl.Add(fkl.TensorRead(b)), fkl.TensorSplit(fkl.DeviceBuffer.from_ptr(b.ptr, (3, 61, 83), "uint8")))
+
+
+def test_updates_reach_bound_kernels_and_compile_nothing():
+    x, out = fkl.asarray(IMAGE), fkl.empty((9, 8, 3), "float32")
+    crop, mul = fkl.Crop(1, 2, 8, 9), fkl.Mul(2.0)
+    k = fkl.compose(fkl.TensorRead(x), crop, fkl.Cast("float32"), mul, fkl.TensorWrite(out))
+    f, count = IMAGE.astype(np.float32), compile_count()
+    assert k() is out and (out.to_numpy() == f[2:11, 1:9] * 2).all()
+    k.update(mul, 3.0)
+    k.update(crop, 5, 6, 8, 9)
+    assert k() is out and (out.to_numpy() == f[6:15, 5:13] * 3).all()
+    with pytest.raises(ValueError, match="outside"):
+        k.update(crop, 80, 6, 8, 9)
+    assert (k().to_numpy() == f[6:15, 5:13] * 3).all()
+    k.update(crop, 0, 0, 4, 5)
+    fitting = fkl.empty((5, 4, 3), "float32")
+    assert (k(out=fitting).to_numpy() == f[:5, :4] * 3).all()
+    with pytest.raises(ValueError, match=r"\(5, 4, 3\)"):
+        k()
+    k.update(crop, 0, 0, 8, 9)
+    assert (k().to_numpy() == f[:9, :8] * 3).all()
+    read = k.ops[0]
+    k.update(read, fkl.asarray(IMAGE[::-1].copy()))
+    assert (k().to_numpy() == f[::-1][:9, :8] * 3).all() and compile_count() == count
+
+
+def test_a_changing_number_of_rois_compiles_once():
+    x = fkl.asarray(IMAGE)
+    rois = fkl.Crop([(0, 0, 5, 5)])
+    k = fkl.compose(fkl.TensorRead(x), rois, fkl.Resize(16, 12, "area"), fkl.TensorSplit())
+    k()
+    count = compile_count()
+    for frame in range(100):
+        n = 1 + frame % 40
+        boxes = [((7 * i + frame) % 60, (5 * i) % 40, 10 + i % 9, 12 + i % 7) for i in range(n)]
+        k.update(rois, boxes)
+        got = k().to_numpy()
+        assert got.shape == (n, 3, 12, 16)
+    want = fkl.compose(fkl.TensorRead(), fkl.Crop(boxes), fkl.Resize(16, 12, "area"), fkl.TensorSplit(), target="cpu")(IMAGE)
+    assert (got == want).all() and compile_count() == count
+
+
+def test_surfaces_by_pointer_and_pair():
+    whole = fkl.asarray(NV12)
+    luma = fkl.DeviceBuffer.from_ptr(whole.ptr, (48, 64), "uint8", owner=whole)
+    chroma = fkl.DeviceBuffer.from_ptr(whole.ptr + 48 * 64, (24, 64), "uint8", owner=whole)
+    want = fkl.compose(fkl.ReadYUV("nv12"), fkl.ConvertYUVToRGB(), fkl.TensorWrite(), target="cpu")(NV12)
+    bound = fkl.compose(fkl.ReadYUV("nv12", (luma, chroma)), fkl.ConvertYUVToRGB(), fkl.TensorWrite())
+    assert (bound().to_numpy() == want).all()
+    unbound = fkl.compose(fkl.ReadYUV("nv12"), fkl.ConvertYUVToRGB(), fkl.TensorWrite())
+    assert (unbound((luma, chroma)).to_numpy() == want).all() and (unbound(whole).to_numpy() == want).all()
+    assert (unbound([whole, whole]).to_numpy() == np.stack([want, want])).all()
