@@ -43,11 +43,13 @@ _HOME = {
     "from_dlpack": "fkl.runtime.buffer",
     **dict.fromkeys(
         (
-            "Abs", "AbsDiff", "Add", "AddLast", "BorderReader", "ColorConversion", "ConvertRGBToYUV", "ConvertYUVToRGB", "Crop", "Deinterlace", "Placement", "Resize", "Warping", "BwAnd", "BwNot", "BwOr", "BwXor", "Cast", "Discard", "Div", "Exp",
+            "Abs", "AbsDiff", "Add", "AddLast", "BorderReader", "BwAnd", "BwNot", "BwOr", "BwXor", "Cast",
+            "ColorConversion", "ConvertRGBToYUV", "ConvertYUVToRGB", "Crop", "Deinterlace", "Discard", "Div", "Exp",
             "IsEven", "Ln", "Max", "Min", "Mul", "MxVFloat3", "Neg", "Operation", "PerThreadRead", "PerThreadWrite",
-            "Pow", "ReadSet", "ReadYUV", "Saturate", "SaturateCast", "SaturateFloat", "ShiftLeft", "ShiftRight", "SplitWrite",
-            "Sqr", "Sqrt", "StaticLoop", "Sub", "TensorPack", "TensorRead", "TensorSplit", "TensorTSplit",
-            "TensorWrite", "VectorAnd", "VectorReduce", "VectorReorder", "VectorReorderRT",
+            "Placement", "Pow", "ReadSet", "ReadYUV", "Resize", "Saturate", "SaturateCast", "SaturateFloat",
+            "ShiftLeft", "ShiftRight", "SplitWrite", "Sqr", "Sqrt", "StaticLoop", "Sub", "TensorPack", "TensorRead",
+            "TensorSplit", "TensorTSplit", "TensorWrite", "VectorAnd", "VectorReduce", "VectorReorder",
+            "VectorReorderRT", "Warping",
         ),
         "fkl.operations",
     ),

@@ -19,8 +19,8 @@ from fkl.plan import WIDE_OFFSET, Plan
 from fkl.video import VideoSurface, video_surface
 
 __all__ = [
-    "Array", "Block", "bind_destination", "bind_list", "bind_operand", "bind_pair", "bind_source", "check_operand", "check_overlap",
-    "fill", "place",
+    "Array", "Block", "bind_destination", "bind_list", "bind_operand", "bind_pair", "bind_source", "check_operand",
+    "check_overlap", "fill", "place",
 ]  # fmt: skip
 
 
@@ -112,7 +112,8 @@ def check_operand(plan: Plan, index: int, array: Array, extents: Extents) -> Non
     here, s = plan.extents_before(index, extents), array.surface
     expected = plan.dtypes[index]
     size = (s.extents.width, s.extents.height)
-    if s.dtype != expected or here.sizes is not None or size != (here.width, here.height) or s.extents.planes not in (1, here.planes):
+    fits = here.sizes is None and size == (here.width, here.height) and s.extents.planes in (1, here.planes)
+    if s.dtype != expected or not fits:
         raise ValueError(
             f"operation {index}, {plan.ops[index]!r:.80}: the operand must be {expected} of {here.width} x {here.height} with "
             f"{here.planes} planes or one, got {s.dtype} of {s.extents.width} x {s.extents.height} with {s.extents.planes}"
@@ -139,7 +140,8 @@ def bind_list(op: Read, views: Sequence[Any], *, resized: bool = False) -> list[
         same = array.surface.extents == first.surface.extents
         if array.surface.dtype != first.surface.dtype or not (same or resized):
             raise ValueError(
-                f"the images of a list have one shape and dtype (sizes may differ before a Resize or Warping); image 0 is {tuple(first.view.shape)} {first.view.dtype}, "
+                "the images of a list have one shape and dtype (sizes may differ before a Resize or Warping); image 0 is "
+                f"{tuple(first.view.shape)} {first.view.dtype}, "
                 f"image {i} is {tuple(array.view.shape)} {array.view.dtype}"
             )
         if array.view.device != first.view.device:
@@ -152,7 +154,7 @@ def bind_list(op: Read, views: Sequence[Any], *, resized: bool = False) -> list[
 
 def list_extents(arrays: Sequence[Array]) -> Extents:
     """Size of a list of images, one plane each."""
-    extents = arrays[0].surface.extents._replace(planes=len(arrays), rank=3)
+    extents: Extents = arrays[0].surface.extents._replace(planes=len(arrays), rank=3)
     sizes = tuple((a.surface.extents.width, a.surface.extents.height) for a in arrays)
     return extents if len(set(sizes)) == 1 else extents._replace(sizes=sizes)
 

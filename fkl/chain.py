@@ -196,7 +196,8 @@ class Chain:
         for i, array in self.operands.items():
             check_operand(plan, i, array, extents)
             if array.view.device != device:
-                raise ValueError(f"the operand of operation {i} lies on {place(array.view.device)}, the chain runs on {place(device)}")
+                at = place(array.view.device)
+                raise ValueError(f"the operand of operation {i} lies on {at}, the chain runs on {place(device)}")
         check_overlap(plan, [*sources, *self.operands.values()], dests)
         return Request(variant, extents, sources, dests, self.operands, target, device)
 

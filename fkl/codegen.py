@@ -83,7 +83,8 @@ def _chain(plan: Plan) -> list[str]:
             "  }",
             "};",
         ]  # fmt: skip
-    return [*lines, "struct Chain {", *types, f"  FKL_FN Target::Pixel at(const Params& p, i64 x, i64 y, i64 z) {{ return Level{len(cuts)}::at(p, x, y, z); }}", "};"]
+    last = f"    return Level{len(cuts)}::at(p, x, y, z);"
+    return [*lines, "struct Chain {", *types, f"  FKL_FN Target::Pixel at({_ARGUMENTS}) {{", last, "  }", "};"]
 
 
 _ARGUMENTS = "[[maybe_unused]] const Params& p, [[maybe_unused]] i64 x, [[maybe_unused]] i64 y, [[maybe_unused]] i64 z"

@@ -30,6 +30,7 @@ class GpuChain(Chain):
 
     def __init__(self, ops: tuple[Operation, ...], fast_math: bool, thread_fusion: bool | None) -> None:
         super().__init__(ops, fast_math, thread_fusion is not False)
+        self.thread_fusion = thread_fusion
         if self.read.source is not None:
             self.sources = self.see_source(self.read.source)
         self.dest = self.write.dest

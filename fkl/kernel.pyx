@@ -7,7 +7,7 @@ from libc.stdint cimport uint64_t, uintptr_t
 
 from fkl.runtime.driver cimport fkl_CUstream
 from fkl.runtime.frameworks cimport current_stream
-from fkl.runtime.launch cimport Launch
+from fkl.runtime.launch cimport Launch, is_capturing
 from fkl.runtime.stream cimport decode_stream
 from fkl.runtime.view cimport CUPY, FKL, TORCH, Array, ArrayView, Exporter, read_array, wait_producer
 
@@ -16,6 +16,7 @@ from fkl.gpu import GpuChain
 from fkl.host import HostChain
 from fkl.operations.base import Extents
 from fkl.plan import check_chain
+from fkl.variant import tidy, tidy_is_due
 
 cdef extern from *:
     """
@@ -128,6 +129,7 @@ cdef class FusedKernel:
         if source is not None:
             self.pending = _producer_event(source.view)
         if made is None:
+            self._tidy(None)
             return
         launch, request = made
         views = [array.view for array in (*request.sources, *request.dests, *request.operands.values())]
@@ -136,6 +138,21 @@ cdef class FusedKernel:
         self.note_again = True
         self.bound_out = request.out
         self.bound = launch
+        self._tidy(self.origin)
+
+    def _tidy(self, leader):
+        """Unload modules nobody needs, unless the stream this thread works on is being captured."""
+        cdef uintptr_t handle = 0
+        cdef ArrayView view
+        if not tidy_is_due():
+            return
+        if leader is None and self.chain.source is not None:
+            leader = self.chain.source.view
+        if leader is not None:
+            view = leader
+            current_stream(&view.a, &handle)
+        if not is_capturing(<fkl_CUstream>handle, 0 if leader is None else leader.device):
+            tidy()
 
     # -- calls ----------------------------------------------------------------------------------------------------
 
@@ -238,6 +255,8 @@ cdef class FusedKernel:
         if (len(request.sources) == len(request.dests) == 1 and not request.operands and launch.source_offset >= 0
                 and launch.target_offset >= 0):
             self.last = _repeat(launch, request.sources[0].view, request.dests[0].view)
+        if tidy_is_due() and not is_capturing(<fkl_CUstream>handle, request.device):
+            tidy()
         return request.out
 
     def _leader_of(self, x, out):
@@ -368,7 +387,7 @@ cdef class FusedKernel:
                 raise ValueError(f"the chain has {len(self.ops)} operations, there is no index {op}")
             places = {op % len(self.ops)}
         else:
-            places = {i for i, other in enumerate(self.names) if other is op} or {i for i, other in enumerate(self.ops) if other is op}
+            places = {i for i, names in enumerate(zip(self.names, self.ops)) if op is names[0] or op is names[1]}
             if not places:
                 raise ValueError(f"{op!r:.80} is no operation of this chain; name it by the object composed with, or by its index")
         old = self.ops[min(places)]

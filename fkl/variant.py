@@ -19,7 +19,7 @@ from fkl.plan import Plan, make_plan
 if TYPE_CHECKING:
     from fkl.runtime.launch import Library
 
-__all__ = ["Variant", "host_function", "loaded_modules"]
+__all__ = ["Variant", "host_function", "loaded_modules", "tidy", "tidy_is_due"]
 
 _lock = threading.Lock()
 #: Code loaded on GPUs, least recently composed first: (source, fast_math, capability) -> Library.
@@ -97,10 +97,7 @@ class Variant:
         image = binary(self.source, capability, fast_math=self.fast_math, driver_major=driver_version() // 1000)
         made = Library(image)
         with _lock:
-            library = _libraries.setdefault(key, made)
-            while len(_libraries) > max(_limit(), 1):
-                _libraries.popitem(last=False)
-        return library
+            return _libraries.setdefault(key, made)
 
 
 def host_function(variant: Variant) -> Any:
@@ -118,6 +115,24 @@ def host_function(variant: Variant) -> Any:
 
         found = _host.setdefault(key, library(variant.source, fast_math=variant.fast_math))
     return found
+
+
+def tidy_is_due() -> bool:
+    """Whether modules beyond the limit, or ones that no kernel uses any more, are still loaded."""
+    import sys
+
+    launch = sys.modules.get("fkl.runtime.launch")
+    return launch is not None and (len(_libraries) > max(_limit(), 1) or launch.retired() > 0)
+
+
+def tidy() -> None:
+    """Forget the modules composed longest ago beyond the limit, and unload what nothing uses. Not while a stream captures."""
+    from fkl.runtime.launch import unload_retired
+
+    with _lock:
+        while len(_libraries) > max(_limit(), 1):
+            _libraries.popitem(last=False)
+    unload_retired()
 
 
 def loaded_modules() -> int:

@@ -34,7 +34,8 @@ class Binary(Elementwise):
                 raise TypeError(f"{name}: an operand is read with TensorRead, got {value!r}")
             if value.source is None:
                 raise ValueError(f"{name}: a read as operand is bound at once: {name}(TensorRead(array))")
-            self.operand, self.value = value, ()
+            self.operand = value
+            self.value: Any = ()
         else:
             self.value = numbers_tuple(value, name)
 
@@ -127,7 +128,7 @@ class Div(Binary):
         super().__init__(value)
         if self.operand is not None:
             return
-        parts = self.value if isinstance(self.value, tuple) else (self.value,)
+        parts: tuple[Any, ...] = self.value if isinstance(self.value, tuple) else (self.value,)
         if any(v == 0 for v in parts):
             raise ValueError(f"Div: a divisor is zero in {self.value!r}")
 

@@ -175,7 +175,7 @@ class Read(Operation):
     """An operation that starts a chain."""
 
     role = "read"
-    headers = ("fkl/image.h",)
+    headers: ClassVar[tuple[str, ...]] = ("fkl/image.h",)
     #: The array bound at compose time, or None.
     source: Any = None
 

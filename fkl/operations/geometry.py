@@ -258,7 +258,8 @@ class Warping(Geometry):
     def sample(self, dtype: DType, *, extended: bool, roll: bool) -> Sampled:
         out = dtype if self.interp == "nearest" else interpolated(dtype)
         flags = f"{str(roll).lower()}, {str(extended).lower()}"
-        return Sampled(f"warp_{self.interp}<{{L}}, {flags}>(p, x, y, z, {{0}})", (Field("WarpRecord", 80, 8),), out, extended=False)
+        code = f"warp_{self.interp}<{{L}}, {flags}>(p, x, y, z, {{0}})"
+        return Sampled(code, (Field("WarpRecord", 80, 8),), out, extended=False)
 
     def plane_values(self, dtype: DType, width: int, height: int, plane: int, extents: Extents) -> tuple[bytes, ...]:
         if width == 0 or height == 0:

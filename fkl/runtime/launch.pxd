@@ -12,6 +12,9 @@ cdef class Library:
     cdef fkl_CUfunction load_for(self, int device) except NULL
 
 
+cdef bint is_capturing(fkl_CUstream stream, int device) except -1
+
+
 cdef class Launch:
     cdef readonly Library library
     cdef readonly int device

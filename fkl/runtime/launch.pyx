@@ -14,6 +14,9 @@ from fkl.runtime.driver cimport (
     quiet,
 )
 
+# Code to unload: (handle, devices).
+cdef list _retired = []
+
 # CUstreamCaptureMode and CUstreamCaptureStatus values of the driver's ABI.
 cdef enum:
     CAPTURE_RELAXED = 2
@@ -53,18 +56,10 @@ cdef class Library:
         check(status, b"cuLibraryLoadData")
 
     def __dealloc__(self):
-        cdef int mode = CAPTURE_RELAXED
-        cdef fkl_CUcontext saved
-        if self.handle == NULL or self.pinned or quiet():
-            return
-        # Code may go only when no launch of it is in flight.
-        drv.ThreadExchangeStreamCaptureMode(&mode)
-        for device in self.functions:
-            if enter_quietly(device, &saved):
-                drv.CtxSynchronize()
-                leave(saved)
-        drv.LibraryUnload(self.handle)
-        drv.ThreadExchangeStreamCaptureMode(&mode)
+        # Code may go only when no launch of it is in flight, and waiting for that would spoil a capture: `unload_retired`
+        # does it at a better moment.
+        if self.handle != NULL and not self.pinned and not quiet():
+            _retired.append((<uintptr_t>self.handle, tuple(self.functions)))
 
     cdef fkl_CUfunction load_for(self, int device) except NULL:
         """The kernel in a device's primary context, its code loaded there."""
@@ -94,12 +89,38 @@ cdef class Library:
         return f"<fkl Library 0x{<uint64_t>self.handle:x}>"
 
 
-cdef bint enter_quietly(int device, fkl_CUcontext* saved) noexcept:
-    try:
-        enter(device, saved)
-        return True
-    except Exception:  # noqa: BLE001 - a destructor has nobody to tell
-        return False
+cdef bint is_capturing(fkl_CUstream stream, int device) except -1:
+    """Whether work on a stream goes into a graph, or (legacy stream) would end a capture elsewhere."""
+    cdef int capturing = CAPTURE_NONE
+    cdef int status
+    cdef fkl_CUcontext saved
+    enter(device, &saved)
+    status = drv.StreamIsCapturing(stream, &capturing)
+    leave(saved)
+    return status != 0 or capturing != CAPTURE_NONE
+
+
+def unload_retired():
+    """Unload what no kernel uses any more, after the devices it ran on are done. Not while a stream captures."""
+    cdef fkl_CUcontext saved
+    cdef int status
+    waiting = _retired[:]
+    del _retired[:len(waiting)]
+    for device in {d for _, devices in waiting for d in devices}:
+        enter(device, &saved)
+        try:
+            with nogil:
+                status = drv.CtxSynchronize()
+            check(status, b"cuCtxSynchronize")
+        finally:
+            leave(saved)
+    for handle, _ in waiting:
+        check(drv.LibraryUnload(<fkl_CUlibrary><uintptr_t>handle), b"cuLibraryUnload")
+
+
+def retired():
+    """How many unloads are due."""
+    return len(_retired)
 
 
 cdef int resolve(fkl_CUlibrary library, const char* name, fkl_CUfunction* out) except -1:

@@ -34,7 +34,7 @@ FKL_FN T divide(T a, T b) {
     return narrow<T>(widen(a) / widen(b));
   } else if constexpr (number<T>::is_signed) {
     if (b == 0) return 0;
-    if (b == -1) return narrow<T>(0 - widen(a));
+    if (b == -1) return narrow<T>(negated(widen(a)));
     return T(a / b);
   } else {
     return b == 0 ? T(0) : T(a / b);
@@ -92,7 +92,7 @@ FKL_FN pixel<T, C> abs_(pixel<T, C> a) {
     if constexpr (number<T>::is_float) {
       a.v[c] = narrow<T>(magnitude(widen(a.v[c])));
     } else if constexpr (number<T>::is_signed) {
-      a.v[c] = narrow<T>(a.v[c] < 0 ? 0 - widen(a.v[c]) : widen(a.v[c]));
+      a.v[c] = narrow<T>(a.v[c] < 0 ? negated(widen(a.v[c])) : widen(a.v[c]));
     }
   }
   return a;
@@ -100,7 +100,7 @@ FKL_FN pixel<T, C> abs_(pixel<T, C> a) {
 
 template <class T, int C>
 FKL_FN pixel<T, C> neg(pixel<T, C> a) {
-  FKL_CHANNELS(c, C) a.v[c] = narrow<T>(-widen(a.v[c]));  // on the unsigned type of integers: wraps
+  FKL_CHANNELS(c, C) a.v[c] = narrow<T>(negated(widen(a.v[c])));  // on the unsigned type of integers: wraps
   return a;
 }
 
@@ -125,7 +125,7 @@ FKL_FN pixel<T, C> absdiff(pixel<T, C> a, pixel<T, C> b) {
       a.v[c] = narrow<T>(magnitude(widen(a.v[c]) - widen(b.v[c])));
     } else {
       const auto up = widen(a.v[c]) - widen(b.v[c]);
-      const auto distance = a.v[c] > b.v[c] ? up : 0 - up;
+      const auto distance = a.v[c] > b.v[c] ? up : negated(up);
       a.v[c] = narrow<T>(smaller(distance, widen(N::highest())));
     }
   }

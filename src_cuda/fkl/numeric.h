@@ -76,6 +76,20 @@ FKL_FN T narrow(typename number<T>::arithmetic x) {
   return number<T>::put(typename number<T>::value(x));
 }
 
+// -x of what integers and floats compute in. On the GPU by complement: ptxas (CUDA 13.0, sm_90) loses the sign of
+// (-x) - c where that feeds a minimum or maximum of three.
+template <class A>
+FKL_FN A negated(A x) {
+  return -x;
+}
+#if FKL_ON_DEVICE
+FKL_FN u32 negated(u32 x) {
+  u32 y;
+  asm("not.b32 %0, %1;" : "=r"(y) : "r"(x));
+  return y + 1u;
+}
+#endif
+
 // Numbers are told from NaN by comparison, so these work for integers too.
 template <class T>
 FKL_FN bool is_nan(T x) {

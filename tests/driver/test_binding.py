@@ -188,3 +188,17 @@ def test_cold_call_inside_a_capture_is_harmless():
     D.double_capture(s.handle, 1); r = k(x, stream=s); images = k([x] * 300, stream=s); assert not D.double_spoiled()
     D.double_capture(s.handle, 0); assert same(r, 3) and images.shape == (300, 3, 5)
     """)
+
+
+def test_unloading_waits_for_the_end_of_a_capture():
+    script("""
+    os.environ["FKL_MODULE_CACHE"] = "2"
+    s = fkl.Stream(blocking=True); x, o = fkl.asarray(np.ones((3, 5), np.float32)), fkl.empty((3, 5))
+    kernels = [fkl.compose(fkl.TensorRead(x), *[fkl.Add(1.0)] * n, fkl.TensorWrite(o)) for n in range(1, 7)]
+    k = fkl.compose(fkl.TensorRead(), fkl.Mul(3.0), fkl.TensorWrite())
+    D.double_capture(s.handle, 1)
+    del kernels; gc.collect(); k(x, stream=s)
+    assert not D.double_spoiled() and calls("LibraryUnload") == 0
+    D.double_capture(s.handle, 0)
+    k(fkl.asarray(np.ones((4, 5), np.float32))); assert calls("LibraryUnload") >= 4, log()
+    """)

@@ -50,6 +50,16 @@ def test_random_chains(seed):
     assert oracle.difference(got, want) == ""
 
 
+@pytest.mark.parametrize("reduce", ["Max", "Min"])
+def test_negations_before_a_minimum_of_three(reduce):
+    """ptxas 13.0 loses a sign here unless the negation is hidden from it."""
+    x = np.array([[[64, 0, 16, 32], [0, 64, 16, 32], [1, 2, 3, 4]]], np.int32)
+    for first in (fkl.Neg(), fkl.Abs(), fkl.Div(-1), fkl.AbsDiff(40)):
+        ops = [first, fkl.Sub((3, 2147483647, 5, -2147483648)), fkl.VectorReduce(reduce)]
+        got, want = both(x, fkl.TensorRead(), ops, fkl.TensorWrite())
+        assert (got == want).all(), first
+
+
 def test_two_sources():
     a, b = fkl.asarray(IMAGE), fkl.asarray(IMAGE[::-1].copy())
     for name in ("Add", "Sub", "Mul", "Div", "Max", "Min", "AbsDiff", "BwXor"):

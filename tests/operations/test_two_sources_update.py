@@ -68,7 +68,7 @@ def test_operand_refusals():
     with pytest.raises(TypeError, match="StaticLoop"):
         fkl.StaticLoop(fkl.Add(fkl.TensorRead(BACKGROUND)), 3)
     for operand in (BACKGROUND[:10], BACKGROUND.astype(np.float32), BACKGROUND[..., 0].copy(), np.stack([X, X])):
-        with pytest.raises(ValueError, match="operation 1, Sub.*operand must be uint8x3 of 30 x 20"):
+        with pytest.raises(ValueError, match=r"operation 1, Sub.*operand must be uint8x3 of 30 x 20"):
             kernel(fkl.Sub(fkl.TensorRead(operand)))(X)
     k = kernel(fkl.Sub(fkl.TensorRead(BACKGROUND)))
     with pytest.raises(ValueError, match="overlaps"):
