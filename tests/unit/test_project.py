@@ -114,3 +114,12 @@ def test_demo_on_the_cpu_target(tmp_path):
         assert image.size == (3 * 512, 512)
     bad = subprocess.run([*command, "nothing.jpg"], capture_output=True, text=True, check=False)
     assert bad.returncode == 2 and "nothing.jpg" in bad.stderr and "Traceback" not in bad.stderr
+
+
+def test_the_table_of_operations_is_up_to_date():
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("generate_operations", ROOT / "docs" / "generate_operations.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert (ROOT / "docs" / "operations.md").read_text() == module.text(), "run python docs/generate_operations.py"
