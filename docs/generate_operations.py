@@ -13,10 +13,11 @@ from fkl.operations.base import Elementwise, Geometry, Read, Write
 
 HEAD = """# Operations
 
-Made by `docs/generate_operations.py` from the code. A chain means the same as applying its operations to whole arrays, one after
-another. Bases: bool, uint8, int8, uint16, int16, uint32, int32, uint64, int64, float16, bfloat16, float32, float64; 1 to 4
-channels. 16-bit floats compute in float32 and round after each operation. Values are one number, or one a channel, and must fit the chain's type
-where they stand. `Add Sub Mul Div Max Min AbsDiff BwAnd BwOr BwXor` also take a bound read: a second array.
+Made by `docs/generate_operations.py` from the code. A chain means the same as applying its operations to whole arrays, one
+after another. Bases: bool, uint8, int8, uint16, int16, uint32, int32, uint64, int64, float16, bfloat16, float32, float64; a
+pixel has 1 to 4 channels. 16-bit floats compute in float32 and round after each operation. Values are one number, or one a
+channel, and must fit the chain's type where they stand. `Add Sub Mul Div Max Min AbsDiff BwAnd BwOr BwXor` also take a bound
+read: a second array.
 
 """
 

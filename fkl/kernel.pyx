@@ -123,7 +123,7 @@ cdef class FusedKernel:
         if self.target == "gpu":
             self._bind()
 
-    def _bind(self):
+    def _bind(self, Launch replaced=None):
         made = self.chain.bind()
         source = self.chain.source
         if source is not None:
@@ -137,8 +137,18 @@ cdef class FusedKernel:
         self.users = [view for view in views if (<ArrayView>view).a.framework == FKL] or None
         self.note_again = True
         self.bound_out = request.out
+        self._graph(launch, replaced)
         self.bound = launch
         self._tidy(self.origin)
+
+    cdef int _graph(self, Launch launch, Launch replaced) except -1:
+        """Let a bound launch go through a graph: that of the launch it replaces, or one of its own."""
+        cdef uintptr_t handle = 0
+        current_stream(&self.origin.a, &handle)
+        launch.adopt(replaced)
+        if not is_capturing(<fkl_CUstream>handle, launch.device):
+            launch.make_graph()
+        return 0
 
     def _tidy(self, leader):
         """Unload modules nobody needs, unless the stream this thread works on is being captured."""
@@ -212,6 +222,8 @@ cdef class FusedKernel:
             decode_stream(stream, &handle)
         _order(&a, stream is not None, handle)
         _order(&b, stream is not None, handle)
+        if not last.launch.tried and not is_capturing(<fkl_CUstream>handle, a.device):
+            last.launch.make_graph()
         last.launch.run(pa, pb, <fkl_CUstream>handle)
         if a.framework == FKL:
             (<Exporter>x).note_use(stream, handle)
@@ -389,7 +401,7 @@ cdef class FusedKernel:
         else:
             places = {i for i, names in enumerate(zip(self.names, self.ops)) if op is names[0] or op is names[1]}
             if not places:
-                raise ValueError(f"{op!r:.80} is no operation of this chain; name it by the object composed with, or by its index")
+                raise ValueError(f"{op!r:.80} is no operation of this chain; name it by the object composed with, or by index")
         old = self.ops[min(places)]
         made = type(old)(*args, **kwargs)
         ops = list(self.ops)
@@ -402,7 +414,7 @@ cdef class FusedKernel:
             self.chain = chain
             self.bound = None
             if self.target == "gpu":
-                self._rebind()
+                self._rebind(kept[0])
         except BaseException:
             self.chain = current
             self.bound, self.bound_out, self.origin, self.users, self.pending = kept
@@ -410,10 +422,10 @@ cdef class FusedKernel:
         self.ops = chain.ops
         self.last = None
 
-    def _rebind(self):
+    def _rebind(self, replaced):
         """Bind after an update; a bound output that no longer fits waits for one that does."""
         try:
-            self._bind()
+            self._bind(replaced)
         except ValueError as error:
             if "the output must" not in str(error):
                 raise

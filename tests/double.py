@@ -37,6 +37,8 @@ extern "C" void fkl_double_launch(const Params* p, const unsigned*, const unsign
   const fkl::i64 units = (p->out.width + 16383) / 16384 * p->out.height * p->out.planes;
   fkl_band(p, 0, units, 16384);
 }
+extern "C" unsigned fkl_double_size;
+unsigned fkl_double_size = sizeof(Params);
 '''
 compiled = []
 

@@ -1,7 +1,10 @@
 """Loaded code and prepared launches; see launch.pyx."""
 
 from libc.stdint cimport int64_t, uint64_t
-from fkl.runtime.driver cimport fkl_CUcontext, fkl_CUfunction, fkl_CUlibrary, fkl_CUstream
+from fkl.runtime.driver cimport (
+    fkl_CUcontext, fkl_CUfunction, fkl_CUgraph, fkl_CUgraphExec, fkl_CUgraphNode, fkl_CUlibrary, fkl_CUstream,
+    fkl_kernel_node,
+)
 
 
 cdef class Library:
@@ -24,6 +27,12 @@ cdef class Launch:
     cdef size_t size
     cdef void* arguments[1]
     cdef unsigned int grid[5]
+    # A graph of this one launch, made when it is going to be repeated; NULL: launched directly.
+    cdef fkl_CUgraphExec graph
+    cdef fkl_CUgraph template    # the graph it was instantiated from, which owns the node
+    cdef fkl_CUgraphNode node
+    cdef bint stale              # whether the graph has yet to learn what the block holds
+    cdef bint tried              # whether making a graph was decided, one way or the other
     cdef bint empty
     cdef bint wide               # whether strides allow the widest words; addresses are looked at each time
     cdef Py_ssize_t wide_offset
@@ -33,8 +42,15 @@ cdef class Launch:
     cdef uint64_t target_mask
     cdef uint64_t source
     cdef uint64_t target
+    cdef uint64_t last_source
+    cdef uint64_t last_target
     cdef bytes table
     cdef Py_ssize_t table_offset
+    cdef int make_graph(self) except -1
+    cdef int adopt(self, Launch other) except -1
+    cdef int _patch(self) except -1
+    cdef void _describe(self, fkl_kernel_node* node) noexcept
+    cdef void _readdress(self, uint64_t source, uint64_t target) noexcept
     cdef int run(self, uint64_t source, uint64_t target, fkl_CUstream stream) except -1
     cdef int _launch(self, fkl_CUstream stream) except -1
     cdef int _with_table(self, fkl_CUstream stream) except -1

@@ -3,19 +3,27 @@
 Knows blobs, offsets and grids; knows nothing of operations. Made by `fkl.gpu`, run by `fkl.kernel`.
 """
 
+import os
+
 cimport cython
 from libc.stdint cimport int32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from fkl.runtime.context cimport enter, leave, primary
 from fkl.runtime.driver cimport (
-    check, drv, ensure, fkl_CUcontext, fkl_CUdeviceptr, fkl_CUfunction, fkl_CUkernel, fkl_CUlibrary, fkl_CUstream,
-    quiet,
+    check, drv, ensure, fkl_CUcontext, fkl_CUdeviceptr, fkl_CUfunction, fkl_CUgraph, fkl_CUgraphExec,
+    fkl_CUkernel, fkl_CUlibrary, fkl_CUstream, fkl_kernel_node, quiet, relax, restore,
 )
 
 # Code to unload: (handle, devices).
 cdef list _retired = []
+# Graphs to destroy.
+cdef list _spent = []
+# Graphs alive. Each holds some 100 KB of device memory, so there is a bound; launches beyond it go directly.
+cdef int _graphs = 0
+cdef enum:
+    MOST_GRAPHS = 1024
 
 # CUstreamCaptureMode and CUstreamCaptureStatus values of the driver's ABI.
 cdef enum:
@@ -104,6 +112,11 @@ def unload_retired():
     """Unload what no kernel uses any more, after the devices it ran on are done. Not while a stream captures."""
     cdef fkl_CUcontext saved
     cdef int status
+    spent = _spent[:]
+    del _spent[:len(spent)]
+    for executable, template in spent:
+        drv.GraphExecDestroy(<fkl_CUgraphExec><uintptr_t>executable)
+        drv.GraphDestroy(<fkl_CUgraph><uintptr_t>template)
     waiting = _retired[:]
     del _retired[:len(waiting)]
     for device in {d for _, devices in waiting for d in devices}:
@@ -120,7 +133,20 @@ def unload_retired():
 
 def retired():
     """How many unloads are due."""
-    return len(_retired)
+    return len(_retired) + (len(_spent) if len(_spent) >= 16 else 0)
+
+
+def graph_count():
+    """How many graphs of launches exist."""
+    return _graphs
+
+
+def graphs_wanted():
+    """Whether repeated launches may go through graphs (``FKL_LAUNCH``: "graph", the default, or "kernel")."""
+    choice = os.environ.get("FKL_LAUNCH", "graph")
+    if choice not in ("graph", "kernel"):
+        raise ValueError(f'FKL_LAUNCH is "graph" or "kernel", got {choice!r}')
+    return choice == "graph"
 
 
 cdef int resolve(fkl_CUlibrary library, const char* name, fkl_CUfunction* out) except -1:
@@ -162,6 +188,7 @@ cdef class Launch:
 
     def __cinit__(self):
         self.block = NULL
+        self.graph = NULL
 
     def __init__(self, Library library not None, int device, block, bytes table not None, Py_ssize_t table_offset,
                  tuple grid not None, bint wide, Py_ssize_t wide_offset,
@@ -188,9 +215,72 @@ cdef class Launch:
         self.source_mask, self.target_mask = source_align - 1, target_align - 1
         self.source, self.target = source, target
         self.table, self.table_offset = table, table_offset
+        self._readdress(source, target)
 
     def __dealloc__(self):
+        global _graphs
         free(self.block)
+        if self.graph != NULL and not quiet():
+            # It may be in flight, and a capture may be under way: `unload_retired` destroys it.
+            _graphs -= 1
+            _spent.append((<uintptr_t>self.graph, <uintptr_t>self.template))
+
+    cdef int make_graph(self) except -1:
+        """Prepare to be repeated: through a graph of one node a launch costs the host half. Not while a stream captures."""
+        global _graphs
+        cdef fkl_kernel_node node
+        cdef fkl_CUcontext saved
+        cdef int mode = 0
+        cdef int capturing = CAPTURE_NONE
+        cdef bint relaxed
+        if self.tried or self.empty or self.table:
+            return 0
+        self.tried = True
+        if drv.GraphExecKernelNodeSetParams == NULL or drv.GraphInstantiateWithFlags == NULL or drv.GraphLaunch == NULL:
+            return 0
+        if _graphs >= MOST_GRAPHS or not graphs_wanted():
+            return 0
+        enter(self.device, &saved)
+        relaxed = relax(&mode)
+        try:
+            check(drv.GraphCreate(&self.template, 0), b"cuGraphCreate")
+            self._describe(&node)
+            check(drv.GraphAddKernelNode(&self.node, self.template, NULL, 0, &node), b"cuGraphAddKernelNode")
+            check(drv.GraphInstantiateWithFlags(&self.graph, self.template, 0), b"cuGraphInstantiate")
+            _graphs += 1
+            self.stale = False
+            # Uploaded now, so that the first launch is as fast as the next; the first launch would do it as well.
+            if drv.GraphUpload != NULL and drv.StreamIsCapturing(NULL, &capturing) == 0 and capturing == CAPTURE_NONE:
+                check(drv.GraphUpload(self.graph, NULL), b"cuGraphUpload")
+        finally:
+            if relaxed:
+                restore(&mode)
+            leave(saved)
+        return 0
+
+    cdef void _describe(self, fkl_kernel_node* node) noexcept:
+        memset(node, 0, sizeof(node[0]))
+        node.func = self.function
+        node.gridDimX, node.gridDimY, node.gridDimZ = self.grid[0], self.grid[1], self.grid[2]
+        node.blockDimX, node.blockDimY, node.blockDimZ = self.grid[3], self.grid[4], 1
+        node.kernelParams = self.arguments
+
+    cdef int adopt(self, Launch other) except -1:
+        """Take over another launch's graph, if it is one of the same code."""
+        if other is None or other.graph == NULL or other.function != self.function or self.tried or self.empty or self.table:
+            return 0
+        self.graph, self.template, self.node = other.graph, other.template, other.node
+        self.tried = self.stale = True
+        other.graph = other.template = NULL
+        return 0
+
+    cdef int _patch(self) except -1:
+        """Tell the graph what the block and the grid are now."""
+        cdef fkl_kernel_node node
+        self._describe(&node)
+        check(drv.GraphExecKernelNodeSetParams(self.graph, self.node, &node), b"cuGraphExecKernelNodeSetParams")
+        self.stale = False
+        return 0
 
     cdef int run(self, uint64_t source, uint64_t target, fkl_CUstream stream) except -1:
         """Launch with these addresses. The block keeps them; callers pass the right ones each time."""
@@ -201,12 +291,8 @@ cdef class Launch:
         ensure()
         # One launch at a time writes the block; the driver has copied it when the call returns.
         with cython.critical_section(self):
-            if self.source_offset >= 0:
-                (<uint64_t*>(self.block + self.source_offset))[0] = source
-            if self.target_offset >= 0:
-                (<uint64_t*>(self.block + self.target_offset))[0] = target
-            (<int32_t*>(self.block + self.wide_offset))[0] = (
-                self.wide and not (source & self.source_mask) and not (target & self.target_mask))
+            if source != self.last_source or target != self.last_target:
+                self._readdress(source, target)
             drv.CtxGetCurrent(&current)
             if current == self.context:
                 self._launch(stream)
@@ -218,6 +304,17 @@ cdef class Launch:
                     leave(saved)
         return 0
 
+    cdef void _readdress(self, uint64_t source, uint64_t target) noexcept:
+        """Write other addresses into the block."""
+        if self.source_offset >= 0:
+            (<uint64_t*>(self.block + self.source_offset))[0] = source
+        if self.target_offset >= 0:
+            (<uint64_t*>(self.block + self.target_offset))[0] = target
+        (<int32_t*>(self.block + self.wide_offset))[0] = (
+            self.wide and not (source & self.source_mask) and not (target & self.target_mask))
+        self.last_source, self.last_target = source, target
+        self.stale = True
+
     cdef int _launch(self, fkl_CUstream stream) except -1:
         cdef int capturing = CAPTURE_NONE
         cdef unsigned int* grid = self.grid
@@ -226,6 +323,10 @@ cdef class Launch:
         check(drv.StreamIsCapturing(stream, &capturing), b"cuStreamIsCapturing")
         if capturing != CAPTURE_NONE:
             self.library.pinned = True
+        elif self.graph != NULL:
+            if self.stale:
+                self._patch()
+            return check(drv.GraphLaunch(self.graph, stream), b"cuGraphLaunch")
         if self.table:
             return self._with_table(stream)
         return check(drv.LaunchKernel(self.function, grid[0], grid[1], grid[2], grid[3], grid[4], 1, 0, stream,
@@ -273,4 +374,6 @@ cdef class Launch:
 
     def __repr__(self):
         kind = "empty" if self.empty else "wide" if self.uses_wide else "scalar"
+        if self.graph != NULL:
+            kind += ", graph"
         return f"<fkl Launch on cuda:{self.device}, {kind}, {self.size} bytes of parameters>"

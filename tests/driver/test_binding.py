@@ -202,3 +202,35 @@ def test_unloading_waits_for_the_end_of_a_capture():
     D.double_capture(s.handle, 0)
     k(fkl.asarray(np.ones((4, 5), np.float32))); assert calls("LibraryUnload") >= 4, log()
     """)
+
+
+def test_bound_launches_go_through_a_graph():
+    script("""
+    from fkl.runtime.launch import graph_count
+    a, b = image(), image(); x, o = dev(a), fkl.empty((3, 9, 14)); mul = fkl.Mul(2.0)
+    k = fkl.compose(fkl.TensorRead(x), fkl.Cast("float32"), mul, fkl.TensorSplit(o))
+    assert graph_count() == 1 and calls("GraphInstantiate") == 1
+    k(); k(); assert calls("GraphLaunch") == 2 and calls("GraphSetParams") == 0 and same(o, want(a))
+    k.update(mul, 3.0); k(); assert calls("GraphInstantiate") == 1 and calls("GraphSetParams") == 1 and same(o, want(a, 3.0))
+    u = chain(); zs = [fkl.empty((3, 9, 14)) for _ in range(4)]
+    for z in zs: u(x, out=z)
+    assert calls("GraphInstantiate") == 2 and all(same(z, want(a)) for z in zs)
+    s = fkl.Stream(); D.double_capture(s.handle, 1); n = calls("GraphLaunch"); k(stream=s); u(x, out=zs[0], stream=s)
+    assert calls("GraphLaunch") == n and not D.double_spoiled(); D.double_capture(s.handle, 0)
+    D.double_capture(s.handle, 1); q = chain(dev(b), fkl.empty((3, 9, 14))); q(stream=s); assert not D.double_spoiled(); D.double_capture(s.handle, 0)
+    del k, u, q; gc.collect(); assert graph_count() <= 1
+    """)
+
+
+def test_launches_without_graphs():
+    check(MORE + """
+x, o = dev(image()), fkl.empty((3, 9, 14))
+k = chain(x, o); k(); assert calls("GraphInstantiate") == calls("GraphLaunch") == 0 and calls("LaunchKernel") == 1
+""", FKL_LAUNCH="kernel")
+    check(MORE + """
+raises(ValueError, "FKL_LAUNCH", chain, dev(image()), fkl.empty((3, 9, 14)))
+""", FKL_LAUNCH="fast")
+    check(MORE + """
+a = image(); x, o = dev(a), fkl.empty((3, 9, 14))
+k = chain(x, o); k(); assert calls("GraphLaunch") == 0 and same(o, want(a))
+""", FKL_DOUBLE_WITHHOLD="cuGraphLaunch")

@@ -89,7 +89,7 @@ def test_sticky_errors_repeat_and_ask_for_a_restart():
         try:
             use()
         except fkl.CudaError as e:
-            assert e.code == 700 and e.call == "cuLaunchKernel" and "restart" in str(e), e
+            assert e.code == 700 and e.call == "cuGraphLaunch" and "restart" in str(e), e
         else:
             raise SystemExit("no error")
     """)

@@ -231,7 +231,7 @@ if pid == 0:
 assert os.waitpid(pid, 0)[1] == 0
 assert (k().to_numpy() == 2).all()
 """
-    done = subprocess.run([sys.executable, "-P", "-c", forks], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-W", "ignore", "-P", "-c", forks], capture_output=True, text=True, check=False)
     assert done.returncode == 0 and done.stderr == "", done.stderr
 
 

@@ -4,6 +4,7 @@
  * capture forbids. The image "FKLDOUBLE <path>" names a shared object of the host with the function
  *
  *     void fkl_double_launch(const void *parameters, const unsigned *grid, const unsigned *block)
+ *     unsigned fkl_double_size    (bytes of the parameters)
  *
  * and launching its kernel calls that: generated chains, compiled by the host compiler, then really run. Any other
  * image is accepted, and a launch of it is only logged. Tests talk to the double through the functions double_*.
@@ -464,12 +465,12 @@ static fkl_CUresult f_GraphAddKernelNode(fkl_CUgraphNode *node, fkl_CUgraph grap
     *node = calloc(1, sizeof **node);
     return OK;
 }
-static size_t parameter_bytes = 0;
 static void keep(fkl_kernel_node *kept, const fkl_kernel_node *given) {
-    /* The driver copies the parameters; how many bytes they have only the kernel knows, so tests say it. */
+    /* The driver copies the parameters; how many bytes they have the code says in fkl_double_size. */
     void **list = malloc(sizeof(void *));
+    const unsigned *size = given->func->library->handle ? dlsym(given->func->library->handle, "fkl_double_size") : NULL;
     list[0] = malloc(32768);
-    if (parameter_bytes) memcpy(list[0], given->kernelParams[0], parameter_bytes);
+    if (size) memcpy(list[0], given->kernelParams[0], *size);
     *kept = *given;
     kept->kernelParams = list;
 }
@@ -552,7 +553,6 @@ unsigned long long double_alloc(size_t bytes, int device, int host) {
 void double_set_current(int device) { current = device < 0 ? NULL : device > 9 ? &foreign : &contexts[device]; }
 int double_current(void) { return !current ? -1 : current == &foreign ? 10 : current->device; }
 const unsigned *double_last_grid(void) { return last_grid; }
-void double_parameter_bytes(size_t bytes) { parameter_bytes = bytes; }
 
 /* The environment sets what is needed before the first call. */
 __attribute__((constructor)) static void settings(void) {
