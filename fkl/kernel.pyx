@@ -16,6 +16,7 @@ from fkl.gpu import GpuChain
 from fkl.host import HostChain
 from fkl.operations.base import Extents
 from fkl.plan import check_chain
+from fkl.runtime.frameworks import allocate
 from fkl.variant import tidy, tidy_is_due
 
 cdef extern from *:
@@ -72,6 +73,10 @@ cdef class _Repeat:
     cdef uint64_t source_span
     cdef uint64_t target_span
     cdef bint in_place
+    # What a fresh output is like: a view without an array, its shape and type.
+    cdef ArrayView like
+    cdef tuple shape
+    cdef str base
 
 
 @cython.final
@@ -107,6 +112,8 @@ cdef class FusedKernel:
     cdef uintptr_t noted
     cdef bint note_again
     cdef _Repeat last
+    # Whether calls without ``out=`` allocate their output.
+    cdef bint unwritten
     # An event to wait for before the first launch: the producer of a bound input may still be writing.
     cdef object pending
     cdef object __weakref__
@@ -120,6 +127,7 @@ cdef class FusedKernel:
         self.options = options
         self.ops = self.names = chain.ops
         self.target = chain.target
+        self.unwritten = chain.dest is None
         if self.target == "gpu":
             self._bind()
 
@@ -181,9 +189,29 @@ cdef class FusedKernel:
             else:
                 self._run_noted(stream, handle)
             return self.bound_out
-        if self.last is not None and x is not None and out is not None and self._again(x, out, stream):
-            return out
+        if self.last is not None:
+            if x is not None and out is not None:
+                if self._again(x, out, stream):
+                    return out
+            elif x is not None and self.unwritten:
+                fresh = self._again_fresh(x, stream)
+                if fresh is not None:
+                    return fresh
         return self._call(x, out, stream)
+
+    cdef object _again_fresh(self, object x, object stream):
+        """Repeat the last launch with an output of its own; None: go the long way."""
+        cdef Array a
+        cdef uintptr_t handle = 0
+        cdef _Repeat last = self.last
+        if isinstance(x, (list, tuple)) or not read_array(x, &a, False) or not same_array(&a, &last.source):
+            return None
+        if stream is None:
+            current_stream(&a, &handle)
+        else:
+            decode_stream(stream, &handle)
+        out = allocate(last.like, last.shape, last.base, a.device, handle)
+        return out if self._again(x, out, stream) else None
 
     cdef int _run_noted(self, object stream, uintptr_t handle) except -1:
         """The bound launch with fkl's own buffers: open ones, which learn what stream uses them."""
@@ -535,6 +563,9 @@ cdef _Repeat _repeat(Launch launch, ArrayView source, ArrayView target):
     made.source_span = span(&source.a, source.itemsize)
     made.target_span = span(&target.a, target.itemsize)
     made.in_place = source.a.ptr == target.a.ptr
+    made.like = ArrayView.__new__(ArrayView)
+    made.like.a = source.a
+    made.shape, made.base = target.shape, target.dtype.base
     return made
 
 

@@ -8,6 +8,10 @@ from fkl.runtime.dlpack cimport DL_CUDA
 from fkl.runtime.view cimport CUPY, FKL, TORCH, Array, ArrayView
 
 
+# (base, device) -> torch's own dtype and device objects.
+cdef dict _torch_kinds = {}
+
+
 cdef int current_stream(const Array* a, uintptr_t* handle) except -1:
     """The stream that the array's framework works on now; 0 (the legacy default stream) if it has none."""
     cdef void* stream = NULL
@@ -75,12 +79,15 @@ def _numpy(shape, base):
 def _torch(ArrayView like, shape, base, device, uintptr_t stream):
     cdef uintptr_t current = 0
     torch = sys.modules["torch"]
+    kind = _torch_kinds.get((base, device))
+    if kind is None:
+        kind = _torch_kinds[base, device] = getattr(torch, base), torch.device("cuda", device)
     current_stream(&like.a, &current)
     if current == stream:
-        return torch.empty(shape, dtype=getattr(torch, base), device=f"cuda:{device}")
+        return torch.empty(shape, dtype=kind[0], device=kind[1])
     # torch frees in the order of the stream it allocated on, so that must be the stream that is used.
     with torch.cuda.stream(torch.cuda.ExternalStream(stream, device=device)):
-        return torch.empty(shape, dtype=getattr(torch, base), device=f"cuda:{device}")
+        return torch.empty(shape, dtype=kind[0], device=kind[1])
 
 
 def _cupy(ArrayView like, shape, base, device, uintptr_t stream):
