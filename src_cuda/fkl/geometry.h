@@ -308,13 +308,24 @@ struct Outside {
   }
 };
 
+// 1 / w by a float reciprocal and two steps of Newton: exact for powers of two, else within some units of the last place,
+// and several times cheaper than a division in f64.
+FKL_FN f64 reciprocal(f64 w) {
+  const f64 size = magnitude(w);
+  if (!(size > 1e-30 && size < 1e30)) return 1.0 / w;
+  f64 r = f64(1.0f / f32(w));
+  r = r * (2.0 - w * r);
+  return r * (2.0 - w * r);
+}
+
 // The source position of an output pixel; far outside, and without one (w = 0), a place no image reaches.
 FKL_FN void warped(i64 x, i64 y, const WarpRecord& r, f64& sx, f64& sy) {
   const f64 w = (r.m[6] * f64(x) + r.m[7] * f64(y)) + r.m[8];
   const f64 u = (r.m[0] * f64(x) + r.m[1] * f64(y)) + r.m[2], v = (r.m[3] * f64(x) + r.m[4] * f64(y)) + r.m[5];
   const f64 far = 1073741824.0;
-  sx = w != 0.0 ? u / w : -far;
-  sy = w != 0.0 ? v / w : -far;
+  const f64 k = reciprocal(w);
+  sx = w != 0.0 ? u * k : -far;
+  sy = w != 0.0 ? v * k : -far;
   if (!(sx > -far && sx < far)) sx = sx >= far ? far : -far;
   if (!(sy > -far && sy < far)) sy = sy >= far ? far : -far;
 }

@@ -27,15 +27,22 @@ def same_type(case) -> bool:
     return case.out == case.base and case.name not in ("Discard", "AddLast") and not case.name.startswith("VectorReduce")
 
 
+def casts(base: str, channels: int) -> list:
+    """Every conversion from a type, each followed by one back."""
+    pairs = [(cast(to), fkl.Cast(base)) for to in BASES for cast in (fkl.Cast, fkl.SaturateCast)]
+    return [op for pair in pairs for op in pair]
+
+
 def rows():
-    """(base, channels) -> sources in which every operation stands once: one long chain, and one for each that ends it."""
+    """(base, channels) -> sources in which every operation stands: long chains, and one for each operation that ends them."""
     groups: dict[tuple[str, int], list[str]] = {}
     for base in BASES:
         for channels in (1, 2, 3, 4):
             cases = [c for c in every() if (c.base, c.channels) == (base, channels)]
             body = [op for c in cases if same_type(c) for op in c.ops]
             half = len(body) // 2
-            chains = [body[:half], body[half:], *(list(c.ops) for c in cases if not same_type(c))]
+            ends = [list(c.ops) for c in cases if not same_type(c) and "Cast" not in c.name]
+            chains = [body[:half], body[half:], casts(base, channels), *ends]
             texts = [source([fkl.TensorRead(), *ops, fkl.TensorWrite()], DType(base, channels)) for ops in chains]
             read, write = (fkl.TensorPack(channels), fkl.TensorSplit()) if channels > 1 else (fkl.ReadSet(1, 3), fkl.TensorWrite())
             texts.append(source([read, write], DType(base, channels) if channels > 1 else read.dtype))
@@ -59,8 +66,7 @@ def test_every_kernel_for_sm_90(sources, base):
 
 @pytest.mark.parametrize("capability", [a for a in ARCHITECTURES if a != (9, 0)], ids=lambda a: f"sm_{a[0]}{a[1]}")
 def test_every_operation_for_every_architecture(sources, capability):
-    # Channel counts 1 and 3 here; all of them on sm_90.
-    texts = [t for (_, c), group in sources.items() if c in (1, 3) for t in (*group[:2], *group[-2:])]
+    texts = [t for group in sources.values() for t in group]
     with ThreadPoolExecutor(4) as pool:
         images = list(pool.map(lambda t: binary(t, capability, fast_math=False, driver_major=NEWEST), texts))
     assert all(image[:4] == b"\x7fELF" for image in images)
