@@ -14,6 +14,8 @@ from fkl._version import __version__
 
 if TYPE_CHECKING:
     from fkl.compiler.errors import CompileError as CompileError
+    from fkl.divergent import DivergentKernel as DivergentKernel
+    from fkl.divergent import compose_divergent as compose_divergent
     from fkl.dtypes import DType as DType
     from fkl.kernel import FusedKernel as FusedKernel
     from fkl.kernel import compose as compose
@@ -26,10 +28,12 @@ if TYPE_CHECKING:
     from fkl.runtime.errors import CudaError as CudaError
     from fkl.runtime.stream import Event as Event
     from fkl.runtime.stream import Stream as Stream
+    from fkl.temporal import CircularTensor as CircularTensor
 
 #: Public name -> the module that defines it.
 _HOME = {
     "ChainError": "fkl.plan",
+    "CircularTensor": "fkl.temporal",
     "CompileError": "fkl.compiler.errors",
     "CudaError": "fkl.runtime.errors",
     "DType": "fkl.dtypes",
@@ -39,6 +43,8 @@ _HOME = {
     "Stream": "fkl.runtime.stream",
     "asarray": "fkl.runtime.buffer",
     "compose": "fkl.kernel",
+    "compose_divergent": "fkl.divergent",
+    "DivergentKernel": "fkl.divergent",
     "empty": "fkl.runtime.buffer",
     "from_dlpack": "fkl.runtime.buffer",
     **dict.fromkeys(

@@ -20,7 +20,7 @@ from fkl.video import VideoSurface, video_surface
 
 __all__ = [
     "Array", "Block", "bind_destination", "bind_list", "bind_operand", "bind_pair", "bind_source", "check_operand",
-    "check_overlap", "fill", "place",
+    "check_overlap", "fill", "image_record", "list_extents", "place", "target_record",
 ]  # fmt: skip
 
 
@@ -262,9 +262,9 @@ def fill(
     values = plan.values(extents)
     for slot in plan.slots:
         if slot is plan.target:
-            raw = _target_record(plan, dests)
+            raw = target_record(plan, dests)
         elif slot is plan.source and sources:
-            raw = _image(sources[0])
+            raw = image_record(sources[0])
         elif slot.op in operands:
             raw = _operand(operands[slot.op])
         else:
@@ -291,12 +291,7 @@ def _plane_table(plan: Plan, values: list[tuple[bytes, ...]], listed: Sequence[A
         size = slot.field.size
         for z in range(planes):
             if slot.op == 0:
-                array = listed[min(z, len(listed) - 1)]
-                # Every image is a plane with an address of its own: no plane stride is added to it.
-                if isinstance(array.surface, VideoSurface):
-                    raw = array.surface.record[:40] + bytes(16) + array.surface.record[56:]
-                else:
-                    raw = _image(array._replace(surface=array.surface._replace(plane=0)))
+                raw = image_record(listed[min(z, len(listed) - 1)], single=True)
             else:
                 raw = values[slot.op][_index(slot.name)][z * size : (z + 1) * size]
             at = z * plan.plane_size + slot.offset
@@ -308,22 +303,24 @@ def _index(name: str) -> int:
     return 0 if name in ("src", "dst") else int(name.rpartition("_")[2])
 
 
-def _image(array: Array) -> bytes:
+def image_record(array: Array, *, single: bool = False) -> bytes:
+    """The record that a read loads through; ``single``: of a plane with an address of its own, without a plane stride."""
     s = array.surface
     if isinstance(s, VideoSurface):
-        return s.record
+        return s.record[:40] + bytes(16) + s.record[56:] if single else s.record
+    if single:
+        s = s._replace(plane=0)
     return struct.pack("<Qqqq", array.view.ptr, s.pitch, s.plane, s.channel)
 
 
 def _operand(array: Array) -> bytes:
     """An operand's record; a single plane serves all planes of the chain."""
-    s = array.surface
-    return _image(array._replace(surface=s._replace(plane=0)) if s.extents.planes == 1 else array)
+    return image_record(array, single=array.surface.extents.planes == 1)
 
 
-def _target_record(plan: Plan, dests: Sequence[Array]) -> bytes:
+def target_record(plan: Plan, dests: Sequence[Array]) -> bytes:
     if plan.write.layout != "separate":  # type: ignore[attr-defined]
-        return _image(dests[0])
+        return image_record(dests[0])
     if len(dests) == 1:
         s = dests[0].surface
         step, base = s.channel, dests[0].view.ptr

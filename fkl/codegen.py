@@ -6,9 +6,11 @@ signatures and cache keys are made of. Knows nothing of compilers or devices. Ca
 
 from __future__ import annotations
 
+from typing import Any
+
 from fkl.plan import Plan
 
-__all__ = ["generate"]
+__all__ = ["generate", "generate_divergent"]
 
 
 def generate(plan: Plan) -> str:
@@ -43,12 +45,40 @@ def generate(plan: Plan) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _chain(plan: Plan) -> list[str]:
+def generate_divergent(layout: Any) -> str:
+    """The source text of several chains, one of which makes each plane.
+
+    Parameters
+    ----------
+    layout : DivergentLayout
+        Their plans, and where their fields lie; see `fkl.divergent`.
+    """
+    plans = layout.plans
+    headers = dict.fromkeys(["fkl/kernel.h", *(h for plan in plans for op in plan.ops for h in op.headers)])
+    lines = [f'#include "{h}"' for h in headers]
+    lines += ["using namespace fkl;", "", "struct Plane {", "  i32 which;", "  i32 unused;"]
+    lines += [f"  {slot.field.ctype} {slot.name};" for slot in layout.plane_slots]
+    lines += ["};", f'static_assert(sizeof(Plane) == {layout.plane_size}, "plane record");', ""]
+    lines += ["struct alignas(8) Params {", "  Extents out;"]
+    lines += [f"  {slot.field.ctype} {slot.name};" for slot in layout.slots]
+    lines += ["  alignas(8) const Plane* table;", f"  Plane inline_table[{layout.inline_planes}];"]
+    lines += ["  FKL_MEMBER const Plane& plane(i64 z) const { return (table ? table : inline_table)[z]; }"]
+    lines += ["};", f'static_assert(sizeof(Params) == {layout.size}, "parameter block");', ""]
+    for i, plan in enumerate(plans):
+        lines += [f"namespace chain{i} {{", *_chain(plan, f"c{i}_"), "}", ""]
+    lines += ["struct Chain {", "  typedef chain0::Chain::Target Target;", f"  FKL_FN Target::Pixel at({_ARGUMENTS}) {{"]
+    lines += ["    switch (p.plane(z).which) {"]
+    lines += [f"      case {i}: return chain{i}::Chain::at(p, x, y, z);" for i in range(1, len(plans))]
+    lines += ["      default: return chain0::Chain::at(p, x, y, z);", "    }", "  }", "};", ""]
+    return "\n".join([*lines, "FKL_SAMPLED_KERNEL(Params, Chain)"]) + "\n"
+
+
+def _chain(plan: Plan, prefix: str = "") -> list[str]:
     source = plan.read.format(plan.in_dtype)  # type: ignore[attr-defined]
     target = plan.write.format(plan.out_dtype)  # type: ignore[attr-defined]
-    read = "p.plane(z).src" if plan.source.field.per_plane else "p.src"
-    names = {(slot.op, slot.name): f"p.{slot.name}" for slot in plan.slots}
-    names |= {(slot.op, slot.name): f"p.plane(z).{slot.name}" for slot in plan.plane_slots}
+    read = f"p.plane(z).{prefix}src" if plan.source.field.per_plane else f"p.{prefix}src"
+    names = {(slot.op, slot.name): f"p.{prefix}{slot.name}" for slot in plan.slots}
+    names |= {(slot.op, slot.name): f"p.plane(z).{prefix}{slot.name}" for slot in plan.plane_slots}
     types = [f"  typedef {source} Source;", f"  typedef {target} Target;"]
     load = [f"  FKL_FN const Source::Record& source(const Params& p, [[maybe_unused]] i64 z) {{ return {read}; }}"]
     cuts = [i for i, op in enumerate(plan.ops) if op.role == "geometry"]

@@ -7,10 +7,10 @@ from typing import Any
 from fkl.binding import fill
 from fkl.chain import Chain
 from fkl.dtypes import DType
-from fkl.operations.base import Operation
+from fkl.operations.base import Extents, Operation
 from fkl.variant import host_function
 
-__all__ = ["HostChain"]
+__all__ = ["HostChain", "run_block"]
 
 #: Pixels of a row that one unit of work covers: small enough for the threads to share an image of one row.
 _CHUNK = 1 << 14
@@ -59,28 +59,33 @@ class HostChain(Chain):
 
     def compile(self, dtype: DType, listed: bool = False) -> None:
         """Compile and load the chain for this input type."""
-        host_function(self.variant(dtype, listed=listed))
+        variant = self.variant(dtype, listed=listed)
+        host_function(variant.source, variant.fast_math)
 
     def call(self, x: Any, out: Any, stream: Any) -> Any:
         """Run one call and return its output."""
         if stream is not None:
             raise ValueError('target="cpu" runs at once and takes no stream')
-        import ctypes
-
-        from fkl.compiler.threads import run_bands
-
         request = self.request(x, out)
         plan = request.variant.plan
         block = fill(plan, request.extents, request.sources, request.dests, request.operands)
-        width, height, planes = block.walk[:3]
-        if 0 in (width, height, planes):
-            return request.out
-        band = host_function(request.variant).function("fkl_band")
-        data = ctypes.create_string_buffer(bytes(block.data), len(block.data))
-        table = ctypes.create_string_buffer(block.table, len(block.table)) if block.table else None
-        if table is not None:
-            ctypes.c_void_p.from_buffer(data, plan.table_offset).value = ctypes.addressof(table)
-        units = -(-width // _CHUNK) * height * planes
-        grain = max(1, _CHUNK // min(width, _CHUNK))
-        run_bands(lambda begin, end: band(data, begin, end, _CHUNK), units, grain)
+        if 0 not in block.walk[:3]:
+            code = host_function(request.variant.source, self.fast_math)
+            run_block(code, block.data, block.table, plan.table_offset, block.walk)
         return request.out
+
+
+def run_block(library: Any, block: bytes | bytearray, table: bytes, table_offset: int, walk: Extents) -> None:
+    """Run a compiled chain over its output, in bands over the threads."""
+    import ctypes
+
+    from fkl.compiler.threads import run_bands
+
+    band = library.function("fkl_band")
+    data = ctypes.create_string_buffer(bytes(block), len(block))
+    records = ctypes.create_string_buffer(table, len(table)) if table else None
+    if records is not None:
+        ctypes.c_void_p.from_buffer(data, table_offset).value = ctypes.addressof(records)
+    units = -(-walk.width // _CHUNK) * walk.height * walk.planes
+    grain = max(1, _CHUNK // min(walk.width, _CHUNK))
+    run_bands(lambda begin, end: band(data, begin, end, _CHUNK), units, grain)

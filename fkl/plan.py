@@ -12,7 +12,7 @@ from typing import NamedTuple
 from fkl.dtypes import DType
 from fkl.operations.base import Extents, Field, Geometry, Lowered, Operation, Read, Write
 
-__all__ = ["ChainError", "Plan", "Slot", "check_chain", "located", "make_plan"]
+__all__ = ["ChainError", "Plan", "Slot", "Structure", "check_chain", "located", "make_plan"]
 
 #: Largest parameter block that a launch can carry by value (CUDA 12.1 and newer).
 PARAMETER_LIMIT = 32764
@@ -231,7 +231,7 @@ def make_plan(ops: tuple[Operation, ...], dtype: DType, *, listed: bool = False,
                 low = low._replace(fields=tuple(f._replace(per_plane=True) for f in low.fields))
         lowered.append(low)
         dtypes.append(low.out)
-    block, planes = _Struct(HEAD), _Struct(0)
+    block, planes = Structure(HEAD), Structure(0)
     # The records of write and read come first: they change most often.
     for i in (len(ops) - 1, *range(len(ops) - 1)):
         for k, field in enumerate(lowered[i].fields):
@@ -255,7 +255,7 @@ def make_plan(ops: tuple[Operation, ...], dtype: DType, *, listed: bool = False,
     )  # fmt: skip
 
 
-class _Struct:
+class Structure:
     """Places fields as a C compiler would."""
 
     def __init__(self, head: int) -> None:

@@ -19,7 +19,7 @@ from fkl.plan import Plan, make_plan
 if TYPE_CHECKING:
     from fkl.runtime.launch import Library
 
-__all__ = ["Variant", "host_function", "loaded_modules", "tidy", "tidy_is_due"]
+__all__ = ["Variant", "gpu_library", "host_function", "loaded_modules", "tidy", "tidy_is_due"]
 
 _lock = threading.Lock()
 #: Code loaded on GPUs, least recently composed first: (source, fast_math, capability) -> Library.
@@ -81,39 +81,44 @@ class Variant:
         fkl.CudaError
             The driver refuses the binary.
         """
-        from fkl.runtime.context import compute_capability
-
-        capability = compute_capability(device)
-        key = (self.source, self.fast_math, capability)
-        with _lock:
-            found = _libraries.get(key)
-            if found is not None:
-                _libraries.move_to_end(key)
-                return found
-        from fkl.compiler.gpu import binary
-        from fkl.runtime.driver import driver_version
-        from fkl.runtime.launch import Library
-
-        image = binary(self.source, capability, fast_math=self.fast_math, driver_major=driver_version() // 1000)
-        made = Library(image)
-        with _lock:
-            return _libraries.setdefault(key, made)
+        return gpu_library(self.source, self.fast_math, device)
 
 
-def host_function(variant: Variant) -> Any:
-    """The chain's band function on the host, compiled and loaded if it is not yet.
+def gpu_library(source: str, fast_math: bool, device: int) -> Library:
+    """The code of a source for a device, compiled and loaded if it is not yet; see `Variant.library`."""
+    from fkl.runtime.context import compute_capability
+
+    capability = compute_capability(device)
+    key = (source, fast_math, capability)
+    with _lock:
+        found = _libraries.get(key)
+        if found is not None:
+            _libraries.move_to_end(key)
+            return found
+    from fkl.compiler.gpu import binary
+    from fkl.runtime.driver import driver_version
+    from fkl.runtime.launch import Library
+
+    image = binary(source, capability, fast_math=fast_math, driver_major=driver_version() // 1000)
+    made = Library(image)
+    with _lock:
+        return _libraries.setdefault(key, made)
+
+
+def host_function(source: str, fast_math: bool) -> Any:
+    """A source's band function on the host, compiled and loaded if it is not yet.
 
     Raises
     ------
     fkl.CompileError
         No host compiler, or it refuses the source.
     """
-    key = (variant.source, variant.fast_math)
+    key = (source, fast_math)
     found = _host.get(key)
     if found is None:
         from fkl.compiler.host import library
 
-        found = _host.setdefault(key, library(variant.source, fast_math=variant.fast_math))
+        found = _host.setdefault(key, library(source, fast_math=fast_math))
     return found
 
 

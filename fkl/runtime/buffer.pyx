@@ -274,6 +274,20 @@ cdef class DeviceBuffer(Exporter):
     def __exit__(self, *exc):
         self.close()
 
+    def used_on(self, stream=None):
+        """Say that code outside of fkl uses this memory on a stream, so that it is not freed before that work has ended.
+
+        Parameters
+        ----------
+        stream : stream or int, optional
+            None: the buffer's own stream, else the legacy default stream. Call it after the work was queued.
+        """
+        cdef uintptr_t handle = self.a.stream if self.a.has_stream else 0
+        self.check_open()
+        if stream is not None:
+            decode_stream(stream, &handle)
+        self.note_use(stream, handle)
+
     # -- copies ---------------------------------------------------------------------------------------------------
 
     cdef int _settle(self) except -1:

@@ -32,6 +32,13 @@ cdef int current_stream(const Array* a, uintptr_t* handle) except -1:
     return 0
 
 
+def current_stream_of(ArrayView view):
+    """The stream that the array's framework works on now, as an integer."""
+    cdef uintptr_t handle = 0
+    current_stream(&view.a, &handle)
+    return handle
+
+
 def allocate(ArrayView like, tuple shape, str base, int device, uintptr_t stream):
     """A fresh array for an output.
 

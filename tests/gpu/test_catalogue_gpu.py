@@ -123,3 +123,32 @@ def test_surfaces_by_pointer_and_pair():
     unbound = fkl.compose(fkl.ReadYUV("nv12"), fkl.ConvertYUVToRGB(), fkl.TensorWrite())
     assert (unbound((luma, chroma)).to_numpy() == want).all() and (unbound(whole).to_numpy() == want).all()
     assert (unbound([whole, whole]).to_numpy() == np.stack([want, want])).all()
+
+
+def test_divergent_chains():
+    small = np.ascontiguousarray(IMAGE[:40, :50]).astype(np.float32)
+    one = [fkl.TensorRead(), fkl.Crop(2, 3, 30, 24), fkl.Resize(20, 16), fkl.Div(255.0), fkl.TensorSplit()]
+    two = [fkl.TensorRead(), fkl.Resize(20, 16, "nearest"), fkl.Mul(2.0), fkl.VectorReorder(2, 1, 0), fkl.TensorSplit()]
+    plane_map, images = [1, 2, 2, 1], [IMAGE, small, small * 2, BATCH[0]]
+    gpu, cpu = fkl.compose_divergent(plane_map, one, two), fkl.compose_divergent(plane_map, one, two, target="cpu")
+    assert (gpu([fkl.asarray(a) for a in images]).to_numpy() == cpu(images)).all()
+    count = compile_count()
+    for new in ([2, 1, 1], [1] * 150, [2, 1] * 100):
+        gpu.update(new)
+        cpu.update(new)
+        given = [images[0] if n == 1 else images[1] for n in new]
+        assert (gpu([fkl.asarray(a) for a in given]).to_numpy() == cpu(given)).all()
+    assert compile_count() == count
+
+
+@pytest.mark.parametrize("layout", ["packed", "planar"])
+@pytest.mark.parametrize("order", ["newest_first", "oldest_first"])
+def test_windows(order, layout):
+    settings = {"channels": 3, "order": order, "layout": layout, "out_dtype": "float32"}
+    gpu, cpu = fkl.CircularTensor(20, 10, 4, **settings), fkl.CircularTensor(20, 10, 4, **settings, target="cpu")
+    ops = [fkl.Resize(20, 10), fkl.Mul(0.5)]
+    for i in range(9):
+        frame = np.roll(IMAGE, i, 0)
+        gpu.update(fkl.asarray(frame), ops)
+        cpu.update(frame, ops)
+        assert (gpu.snapshot().to_numpy() == cpu.snapshot()).all()

@@ -1,0 +1,312 @@
+"""`compose_divergent`: one kernel in which every plane of a batch goes through a chain of its own."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from fkl.binding import Array, bind_destination, bind_list, check_overlap, image_record, list_extents, place, target_record
+from fkl.codegen import generate_divergent
+from fkl.dtypes import DType
+from fkl.gpu import GpuChain
+from fkl.grid import EMPTY, launch_grid
+from fkl.host import HostChain, run_block
+from fkl.operations.base import Extents, Operation
+from fkl.plan import HEAD, INLINE_TABLE, PARAMETER_LIMIT, WIDE_OFFSET, ChainError, Plan, Slot, Structure, check_chain, make_plan
+from fkl.variant import gpu_library, host_function
+
+__all__ = ["DivergentKernel", "compose_divergent"]
+
+
+class DivergentLayout(NamedTuple):
+    """The plans of the chains and where all their fields lie; names carry the chain's number."""
+
+    plans: tuple[Plan, ...]
+    slots: tuple[Slot, ...]
+    plane_slots: tuple[Slot, ...]
+    owners: dict[str, tuple[int, Slot]]
+    size: int
+    plane_size: int
+    inline_planes: int
+    table_offset: int
+
+
+def lay_out(plans: tuple[Plan, ...]) -> DivergentLayout:
+    """Place the fields of several plans in one block: the common target, then each chain's own.
+
+    Raises
+    ------
+    ChainError
+        More values than a launch carries.
+    """
+    block, planes = Structure(HEAD), Structure(8)
+    owners: dict[str, tuple[int, Slot]] = {}
+    block.add(0, "dst", plans[0].target.field)
+    for i, plan in enumerate(plans):
+        for slots, to in ((plan.slots, block), (plan.plane_slots, planes)):
+            for slot in slots:
+                if slot is not plan.target:
+                    name = f"c{i}_{slot.name}"
+                    to.add(slot.op, name, slot.field)
+                    owners[name] = (i, slot)
+    plane_size = planes.size(8)
+    inline = INLINE_TABLE // plane_size
+    table_offset = block.size(8)
+    size = table_offset + 8 + inline * plane_size
+    if size > PARAMETER_LIMIT:
+        raise ChainError(f"the chains' values take {size} bytes, a launch carries {PARAMETER_LIMIT}")
+    return DivergentLayout(plans, tuple(block.slots), tuple(planes.slots), owners, size, plane_size, inline, table_offset)
+
+
+class DivergentKernel:
+    """Made by `compose_divergent`; see there."""
+
+    def __init__(self, plane_map: Sequence[int], chains: Sequence[tuple[Operation, ...]], target: str, fast_math: bool) -> None:
+        self.target, self.fast_math = target, fast_math
+        self.chains = tuple(chains)
+        self._sides = [GpuChain(c, fast_math, None) if target == "gpu" else HostChain(c, fast_math) for c in self.chains]
+        self._layouts: dict[tuple[DType, ...], tuple[DivergentLayout, str]] = {}
+        self.plane_map: tuple[int, ...] = ()
+        self.update(plane_map)
+
+    def update(self, plane_map: Sequence[int]) -> None:
+        """Assign chains to planes anew; compiles nothing.
+
+        Parameters
+        ----------
+        plane_map : sequence of int
+            For every plane the 1-based number of its chain.
+
+        Raises
+        ------
+        ValueError
+            An empty map, or a number that is no chain's.
+        """
+        numbers = [n.__index__() if hasattr(n, "__index__") and not isinstance(n, bool) else n for n in plane_map]
+        if not numbers:
+            raise ValueError("the plane map is empty; give the number of a chain for every plane")
+        for z, n in enumerate(numbers):
+            if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= len(self.chains):
+                raise ValueError(f"the plane map names chain {n!r} for plane {z}; there are chains 1 to {len(self.chains)}")
+        self.plane_map = tuple(numbers)
+
+    def __call__(self, images: Any, out: Any = None, stream: Any = None) -> Any:
+        """Run every plane through its chain.
+
+        Parameters
+        ----------
+        images : list of arrays, or one array with planes first
+            One image a plane; those of one chain have one type.
+        out : array, optional
+        stream : stream or int, optional
+            GPU only.
+
+        Returns
+        -------
+        array
+            What was written, one plane an image.
+        """
+        handle = 0
+        arrays = self._arrays(images)
+        device = arrays[0].view.device
+        if stream is not None and self.target == "cpu":
+            raise ValueError('target="cpu" runs at once and takes no stream')
+        if self.target == "gpu":
+            from fkl.runtime.stream import stream_handle
+
+            handle = stream_handle(stream) if stream is not None else _current(arrays[0].view)
+        layout, source = self._layout(arrays)
+        extents, data, table = self._fill(layout, arrays)
+        plan = layout.plans[0]
+        if out is None:
+            shape = plan.write.shape(extents, plan.out_dtype)  # type: ignore[attr-defined]
+            out = self._sides[0].allocate(arrays[0].view, shape, plan.out_dtype.base, device, handle)
+        dests = self._dests(out, plan, extents, arrays)
+        raw = target_record(plan, dests)
+        offset = layout.slots[0].offset
+        data[offset : offset + len(raw)] = raw
+        grid = EMPTY if 0 in extents[:3] else launch_grid(extents.width, extents.height, extents.planes, 1)
+        struct.pack_into("<ii", data, WIDE_OFFSET, 0, grid.longest)
+        if self.target == "cpu":
+            if grid is not EMPTY:
+                run_block(host_function(source, self.fast_math), data, table, layout.table_offset, extents)
+            return out
+        from fkl.runtime.launch import Launch
+
+        library = gpu_library(source, self.fast_math, device)
+        launch = Launch(library, device, data, table, layout.table_offset, tuple(grid), False, WIDE_OFFSET, -1, 1, 0, -1, 1, 0)
+        launch.launch(handle)
+        for array in (*arrays, *dests):
+            used = getattr(array.view.obj, "used_on", None)
+            if used is not None:
+                used(handle if stream is None else stream)
+        return out
+
+    def _arrays(self, images: Any) -> list[Array]:
+        """One image a plane, each seen by the read of its chain."""
+        if not isinstance(images, (list, tuple)):
+            shape = getattr(images, "shape", ())
+            images = [images[z] for z in range(shape[0])] if len(shape) > 2 and hasattr(images, "__getitem__") else [images]
+        if len(images) != len(self.plane_map):
+            raise ValueError(f"the plane map has {len(self.plane_map)} planes, got {len(images)} images; give one image a plane")
+        arrays: list[Array | None] = [None] * len(images)
+        for i, side in enumerate(self._sides):
+            own = [z for z, n in enumerate(self.plane_map) if n == i + 1]
+            if own:
+                views = [side.view(images[z], "input") for z in own]
+                for z, array in zip(own, bind_list(side.read, views, resized=True), strict=True):
+                    arrays[z] = array
+        seen = [a for a in arrays if a is not None]
+        if len({a.view.device for a in seen}) > 1:
+            raise ValueError(f"the images lie on several devices: {', '.join(sorted({place(a.view.device) for a in seen}))}")
+        return seen
+
+    def _layout(self, arrays: list[Array]) -> tuple[DivergentLayout, str]:
+        """Plans and source for these input types; a chain without planes is planned for the type it had last."""
+        types: list[DType] = []
+        known = next(reversed(self._layouts), None)
+        for i in range(len(self.chains)):
+            own = [a.surface.dtype for a, n in zip(arrays, self.plane_map, strict=True) if n == i + 1]
+            last = None if known is None else list(known)[i]
+            types.append(own[0] if own else last if last is not None else arrays[0].surface.dtype)
+        key = tuple(types)
+        found = self._layouts.get(key)
+        if found is None:
+            plans = tuple(make_plan(c, t, listed=True) for c, t in zip(self.chains, types, strict=True))
+            first = plans[0]
+            for i, plan in enumerate(plans):
+                if (type(plan.write), plan.out_dtype) != (type(first.write), first.out_dtype):
+                    raise ValueError(
+                        f"all chains end in the same write and type; chain 1 ends with {first.write!r} of {first.out_dtype}, "
+                        f"chain {i + 1} with {plan.write!r} of {plan.out_dtype}"
+                    )
+            layout = lay_out(plans)
+            found = self._layouts[key] = layout, generate_divergent(layout)
+        return found
+
+    def _fill(self, layout: DivergentLayout, arrays: list[Array]) -> tuple[Extents, bytearray, bytes]:
+        """The output's size, the block but for the target, and the plane table if it outgrew the block."""
+        data = bytearray(layout.size)
+        table = bytearray(len(arrays) * layout.plane_size)
+        out: Extents | None = None
+        values: list[list[tuple[bytes, ...]] | None] = []
+        ranks = [0] * len(arrays)
+        for i, plan in enumerate(layout.plans):
+            own = [z for z, n in enumerate(self.plane_map) if n == i + 1]
+            if not own:
+                values.append(None)
+                continue
+            for rank, z in enumerate(own):
+                ranks[z] = rank
+            extents = list_extents([arrays[z] for z in own])
+            result = plan.out_extents(extents)
+            values.append(plan.values(extents))
+            if result.planes != len(own):
+                raise ValueError(f"chain {i + 1} makes {result.planes} planes of {len(own)}; divergent chains make one of each")
+            if out is not None and (result.width, result.height) != (out.width, out.height):
+                raise ValueError(
+                    f"all chains make planes of one size; one makes {out.width} x {out.height}, chain {i + 1} "
+                    f"{result.width} x {result.height}"
+                )
+            out = result
+        assert out is not None
+        out = out._replace(planes=len(arrays), rank=3)
+        struct.pack_into("<qqq", data, 0, out.width, out.height, out.planes)
+        for slot in layout.slots[1:]:
+            i, origin = layout.owners[slot.name]
+            rows = values[i]
+            if rows is not None:
+                data[slot.offset : slot.offset + slot.field.size] = rows[origin.op][_index(origin.name)]
+        for z, n in enumerate(self.plane_map):
+            at = z * layout.plane_size
+            struct.pack_into("<i", table, at, n - 1)
+            for slot in layout.plane_slots:
+                i, origin = layout.owners[slot.name]
+                rows = values[i]
+                if i != n - 1 or rows is None:
+                    continue
+                size = slot.field.size
+                if origin.op == 0:
+                    raw = image_record(arrays[z], single=True)
+                else:
+                    raw = rows[origin.op][_index(origin.name)][ranks[z] * size : (ranks[z] + 1) * size]
+                table[at + slot.offset : at + slot.offset + size] = raw
+        if len(arrays) <= layout.inline_planes:
+            start = layout.table_offset + 8
+            data[start : start + len(table)] = table
+            return out, data, b""
+        return out, data, bytes(table)
+
+    def _dests(self, out: Any, plan: Plan, extents: Extents, arrays: list[Array]) -> list[Array]:
+        side = self._sides[0]
+        views: Any = [side.view(t, "output") for t in out] if isinstance(out, (list, tuple)) else side.view(out, "output")
+        dests = bind_destination(plan.write, views, plan, extents)
+        for array in dests:
+            if array.view.device != arrays[0].view.device:
+                raise ValueError(
+                    f"input and output lie on one device; the input is on {place(arrays[0].view.device)}, the output on "
+                    f"{place(array.view.device)}"
+                )
+        check_overlap(plan, arrays, dests)
+        return dests
+
+    def source(self) -> str | None:
+        """The generated source for the input types used last; None before the first call."""
+        return next(reversed(self._layouts.values()))[1] if self._layouts else None
+
+    def __repr__(self) -> str:
+        return f"<fkl.DivergentKernel {self.target}, {len(self.chains)} chains over {len(self.plane_map)} planes>"
+
+
+def _index(name: str) -> int:
+    return 0 if name in ("src", "dst") else int(name.rpartition("_")[2])
+
+
+def _current(view: Any) -> int:
+    from fkl.runtime.frameworks import current_stream_of
+
+    return int(current_stream_of(view))
+
+
+def compose_divergent(
+    plane_map: Sequence[int], *chains: Sequence[Operation], target: str = "gpu", fast_math: bool = False
+) -> DivergentKernel:
+    """Fuse several chains into one kernel in which each plane goes through one of them.
+
+    Parameters
+    ----------
+    plane_map : sequence of int
+        For every plane the 1-based number of its chain. A value: `DivergentKernel.update` changes it without a compile.
+    *chains : sequence of Operation
+        Each from a read to a write, nothing bound. All end in the same write, type and size; geometry is allowed.
+    target : {"gpu", "cpu"}
+    fast_math : bool
+        As in `fkl.compose`.
+
+    Returns
+    -------
+    DivergentKernel
+        ``k(images, out=None, stream=None)`` with one image a plane.
+
+    Raises
+    ------
+    ValueError
+        An empty map, a number outside of it, no chain, a bound read, write or operand.
+    TypeError
+        Something that is no operation.
+    """
+    if target not in ("gpu", "cpu"):
+        raise ValueError(f'target is "gpu" or "cpu", got {target!r}')
+    if not chains:
+        raise ValueError("compose_divergent needs at least one chain")
+    checked = []
+    for i, chain in enumerate(chains):
+        ops = check_chain(tuple(chain))
+        bound = ops[0].source is not None or ops[-1].dest is not None  # type: ignore[attr-defined]
+        if bound or any(getattr(op, "operand", None) is not None for op in ops):
+            raise ValueError(f"chain {i + 1} binds an array; divergent chains bind nothing, images come at the call")
+        if ops[0].layout == "constant":  # type: ignore[attr-defined]
+            raise ValueError(f"chain {i + 1} generates its input; divergent chains read one image a plane")
+        checked.append(ops)
+    return DivergentKernel(plane_map, checked, target, fast_math)

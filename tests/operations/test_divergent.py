@@ -1,0 +1,90 @@
+"""`compose_divergent`: every plane equals its own chain's result."""
+
+import numpy as np
+import pytest
+from double import check
+
+import fkl
+
+RNG = np.random.default_rng(0)
+CAMERA = [RNG.integers(0, 256, (20, 30, 3), dtype=np.uint8) for _ in range(4)]
+DEPTH = [RNG.random((15, 18, 3)).astype(np.float32) for _ in range(3)]
+ONE = [fkl.TensorRead(), fkl.Crop(2, 3, 20, 14), fkl.Resize(10, 8), fkl.Div(255.0), fkl.TensorSplit()]
+TWO = [fkl.TensorRead(), fkl.Resize(10, 8, "nearest"), fkl.Mul(2.0), fkl.VectorReorder(2, 1, 0), fkl.TensorSplit()]
+
+
+def alone(chain, image):
+    return fkl.compose(*chain, target="cpu")(image)
+
+
+def expected(plane_map, images):
+    return np.stack([alone((ONE, TWO)[n - 1], image) for n, image in zip(plane_map, images, strict=True)])
+
+
+def test_planes_equal_their_own_chains():
+    k = fkl.compose_divergent([1, 2, 1], ONE, TWO, target="cpu")
+    images = [CAMERA[0], DEPTH[0], CAMERA[1]]
+    assert (k(images) == expected([1, 2, 1], images)).all()
+    source = k.source()
+    for plane_map, images in (([2, 2, 1, 1, 2], [DEPTH[0], DEPTH[1], CAMERA[2], CAMERA[3], DEPTH[2]]), ([1], [CAMERA[0]]), ([2, 2], DEPTH[:2]), ([1, 2] * 100, [CAMERA[1], DEPTH[1]] * 100)):
+        k.update(plane_map)
+        assert (k(images) == expected(plane_map, images)).all()
+    assert k.source() == source
+    out = np.full((2, 3, 8, 10), -1, np.float32)
+    k.update([1, 2])
+    assert k([CAMERA[0], DEPTH[0]], out=out) is out and (out == expected([1, 2], [CAMERA[0], DEPTH[0]])).all()
+
+
+def test_arrays_with_planes_and_elementwise_chains():
+    a = [fkl.TensorRead(), fkl.Cast("float32"), fkl.TensorWrite()]
+    b = [fkl.TensorRead(), fkl.Cast("float32"), fkl.Mul((1.0, 2.0, 3.0)), fkl.Neg(), fkl.TensorWrite()]
+    stack = np.stack(CAMERA)
+    k = fkl.compose_divergent([2, 1, 2, 1], a, b, target="cpu")
+    f = stack.astype(np.float32)
+    want = np.stack([-(f[0] * [1, 2, 3]), f[1], -(f[2] * [1, 2, 3]), f[3]]).astype(np.float32)
+    assert (k(stack) == want).all() and "4 planes" in repr(k)
+
+
+@pytest.mark.parametrize("plane_map", [[], [0], [3], [1, "2"], [1.5], [True, 1]])
+def test_maps_that_are_none(plane_map):
+    with pytest.raises(ValueError, match="plane map"):
+        fkl.compose_divergent(plane_map, ONE, TWO, target="cpu")
+
+
+def test_refusals():
+    k = fkl.compose_divergent([1, 2], ONE, TWO, target="cpu")
+    with pytest.raises(ValueError, match="2 planes, got 3 images"):
+        k([CAMERA[0]] * 3)
+    with pytest.raises(ValueError, match="one size"):
+        other = [*TWO[:1], fkl.Resize(9, 8, "nearest"), *TWO[2:]]
+        fkl.compose_divergent([1, 2], ONE, other, target="cpu")([CAMERA[0], DEPTH[0]])
+    with pytest.raises(ValueError, match="same write and type"):
+        fkl.compose_divergent([1, 2], ONE, [*TWO[:-1], fkl.TensorWrite()], target="cpu")([CAMERA[0], DEPTH[0]])
+    with pytest.raises(ValueError, match="same write and type"):
+        fkl.compose_divergent([1, 2], ONE, [*TWO[:-1], fkl.Cast("float16"), fkl.TensorSplit()], target="cpu")([CAMERA[0], DEPTH[0]])
+    for bound in ([fkl.TensorRead(CAMERA[0]), *ONE[1:]], [*ONE[:-1], fkl.TensorSplit(CAMERA[0])],
+                  [ONE[0], fkl.Add(fkl.TensorRead(CAMERA[0])), *ONE[1:]], [fkl.ReadSet(1, 10, 8), fkl.TensorWrite()]):  # fmt: skip
+        with pytest.raises(ValueError, match="chain 2"):
+            fkl.compose_divergent([1, 2], ONE, bound, target="cpu")
+    with pytest.raises(ValueError, match="at least one chain"):
+        fkl.compose_divergent([1])
+    with pytest.raises(ValueError, match="takes no stream"):
+        k([CAMERA[0], DEPTH[0]], stream=0)
+    with pytest.raises(ValueError, match="outside"):
+        fkl.compose_divergent([1, 1], [*ONE[:1], fkl.Crop(25, 0, 10, 5), *ONE[1:]], target="cpu")(CAMERA[:2])
+
+
+def test_on_a_device():
+    check("""
+    a = [fkl.TensorRead(), fkl.Cast("float32"), fkl.TensorSplit()]; b = [fkl.TensorRead(), fkl.Mul(2.0), fkl.TensorSplit()]
+    rng = np.random.default_rng(0)
+    u, f = rng.integers(0, 256, (6, 8, 3), dtype=np.uint8), rng.random((6, 8, 3)).astype(np.float32)
+    k = fkl.compose_divergent([1, 2, 2], a, b); s = fkl.Stream()
+    want = np.stack([u.astype(np.float32), f * 2, f * 2]).transpose(0, 3, 1, 2)
+    n = D.double_launches(); r = k([fkl.asarray(u), fkl.asarray(f), fkl.asarray(f)], stream=s); assert D.double_launches() == n + 1
+    assert (r.to_numpy() == want).all()
+    try: k([fkl.asarray(u), fkl.asarray(f), f])
+    except ValueError as e: assert "CPU memory" in str(e)
+    else: raise SystemExit("no error")
+    k.update([2] * 200); r = k([fkl.asarray(f)] * 200); assert (r.to_numpy()[199] == want[1]).all() and len(compiled) == 1
+    """)

@@ -1,0 +1,66 @@
+"""`CircularTensor` on the CPU target, and on the driver test double."""
+
+import numpy as np
+import pytest
+from double import check
+
+import fkl
+
+RNG = np.random.default_rng(0)
+FRAMES = [RNG.integers(0, 256, (6, 8, 3), dtype=np.uint8) for _ in range(11)]
+
+
+def window(pushed: int, batch: int, order: str) -> list:
+    last = FRAMES[max(pushed - batch, 0) : pushed]
+    blank = [np.zeros_like(FRAMES[0])] * (batch - len(last))
+    return [*last[::-1], *blank] if order == "newest_first" else [*blank, *last]
+
+
+@pytest.mark.parametrize("layout", ["packed", "planar"])
+@pytest.mark.parametrize("order", ["newest_first", "oldest_first"])
+def test_window(order, layout):
+    t = fkl.CircularTensor(8, 6, 4, channels=3, order=order, layout=layout, out_dtype="float32", target="cpu")
+    half = [fkl.Cast("float32"), fkl.Mul(0.5)]
+    for i, frame in enumerate(FRAMES):
+        assert t.frames_pushed == i and len(t) == min(i, 4)
+        got = t.snapshot()
+        want = np.stack(window(i, 4, order)).astype(np.float32) * np.float32(0.5)
+        want = want.transpose(0, 3, 1, 2) if layout == "planar" else want
+        assert got.dtype == np.float32 and got.shape == want.shape and (got == want).all()
+        t.update(frame, half)
+    kept = t.snapshot()
+    t.update(FRAMES[0], half)
+    assert not (t.snapshot() == kept).all()
+    assert "12 pushed" in repr(t)
+
+
+def test_casts_resizes_and_refusals():
+    t = fkl.CircularTensor(4, 3, 2, channels=3, out_dtype="int16", target="cpu")
+    with pytest.raises(ValueError, match=r"\(3, 4, 3\)"):
+        t.update(FRAMES[0])
+    with pytest.raises(ValueError, match="int16"):
+        t.update(FRAMES[0], fkl.Resize(4, 3))
+    assert t.frames_pushed == 0 and (t.snapshot() == 0).all()
+    t.update(FRAMES[0], [fkl.Crop(0, 0, 4, 3), fkl.Cast("int16")])
+    t.update(FRAMES[1][:3, :4].copy())
+    assert (t.snapshot() == np.stack([FRAMES[1][:3, :4], FRAMES[0][:3, :4]]).astype(np.int16)).all()
+    for bad in ({"batch": 0}, {"order": "random"}, {"layout": "nhwc"}, {"target": "tpu"}):
+        with pytest.raises(ValueError):
+            fkl.CircularTensor(**{"width": 4, "height": 3, "batch": 2, "target": "cpu", **bad})
+
+
+def test_on_a_device():
+    check("""
+    frames = [np.random.default_rng(i).integers(0, 256, (6, 8, 3), dtype=np.uint8) for i in range(7)]
+    for order in ("newest_first", "oldest_first"):
+        for layout in ("packed", "planar"):
+            t = fkl.CircularTensor(8, 6, 3, channels=3, order=order, layout=layout)
+            s = fkl.Stream()
+            for n, f in enumerate(frames):
+                t.update(fkl.asarray(f), stream=s)
+                last = frames[max(n - 2, 0): n + 1]; blank = [np.zeros_like(f)] * (3 - len(last))
+                want = np.stack([*last[::-1], *blank] if order == "newest_first" else [*blank, *last])
+                want = want.transpose(0, 3, 1, 2) if layout == "planar" else want
+                assert (t.snapshot(stream=s).to_numpy() == want).all()
+    one = fkl.CircularTensor(5, 4, 2, "float32"); one.update(fkl.asarray(np.ones((4, 5), np.float32))); assert one.snapshot().shape == (2, 4, 5)
+    """)
