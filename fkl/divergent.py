@@ -146,7 +146,7 @@ class DivergentKernel:
     def _arrays(self, images: Any) -> list[Array]:
         """One image a plane, each seen by the read of its chain."""
         if not isinstance(images, (list, tuple)):
-            shape = getattr(images, "shape", ())
+            shape: tuple[int, ...] = getattr(images, "shape", ())
             images = [images[z] for z in range(shape[0])] if len(shape) > 2 and hasattr(images, "__getitem__") else [images]
         if len(images) != len(self.plane_map):
             raise ValueError(f"the plane map has {len(self.plane_map)} planes, got {len(images)} images; give one image a plane")
