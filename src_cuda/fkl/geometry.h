@@ -301,10 +301,14 @@ struct Outside {
   i64 width, height;
   template <class Params>
   FKL_MEMBER typename Level::Pixel operator()(const Params& p, i64 x, i64 y, i64 z) const {
-    if constexpr (!EXTENDED) {
-      if (x < 0 || y < 0 || x >= width || y >= height) return typename Level::Pixel{};
+    if constexpr (EXTENDED) {
+      return Level::at(p, x, y, z);
+    } else {
+      // Read in any case, from the nearest pixel inside: without branches the loads of several taps overlap.
+      const bool in = x >= 0 && y >= 0 && x < width && y < height;
+      const typename Level::Pixel v = Level::at(p, clamp_index(x, width), clamp_index(y, height), z);
+      return in ? v : typename Level::Pixel{};
     }
-    return Level::at(p, x, y, z);
   }
 };
 
@@ -347,6 +351,11 @@ FKL_FN auto warp_linear(const Params& p, i64 x, i64 y, i64 z, const WarpRecord& 
   const Outside<Level, EXTENDED> map = {r.width, r.height};
   const i64 ix = i64(floor_(sx)), iy = i64(floor_(sy));
   const f32 wx = f32(sx - f64(ix)), wy = f32(sy - f64(iy));
+  if constexpr (!ROLL) {
+    // All four taps are asked for before the first is used.
+    const P a = map(p, ix, iy, z), b = map(p, ix + 1, iy, z), c = map(p, ix, iy + 1, z), d = map(p, ix + 1, iy + 1, z);
+    return finish<Result<P>>(lerp(lerp(weighted<S>(a), weighted<S>(b), wx), lerp(weighted<S>(c), weighted<S>(d), wx), wy));
+  }
   S sum = {};
   _Pragma("unroll 1") for (int j = 0; j < 2; ++j) {
     S line = {};
