@@ -5,6 +5,7 @@ from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_SIZE, PyTuple_GET_ITEM
 from libc.stdint cimport uint64_t, uintptr_t
 
+from fkl.repeat cimport Repeat, make_repeat, same_array
 from fkl.runtime.driver cimport fkl_CUstream
 from fkl.runtime.frameworks cimport current_stream
 from fkl.runtime.launch cimport Launch, is_capturing
@@ -41,44 +42,6 @@ cdef extern from *:
     Py_ssize_t PyVectorcall_NARGS(size_t)
 
 
-cdef inline bint same_array(const Array* a, const Array* b) noexcept nogil:
-    """Whether two arrays differ in their address only."""
-    cdef int i
-    if a.base != b.base or a.ndim != b.ndim or a.device != b.device or a.channels != b.channels:
-        return False
-    for i in range(a.ndim):
-        if a.shape[i] != b.shape[i] or a.strides[i] != b.strides[i]:
-            return False
-    return True
-
-
-cdef inline uint64_t span(const Array* a, int itemsize) noexcept nogil:
-    """Bytes from an array's first to one past its last."""
-    cdef uint64_t reach = itemsize
-    cdef int i
-    for i in range(a.ndim):
-        if a.shape[i] == 0:
-            return 0
-        reach += <uint64_t>((a.shape[i] - 1) * a.strides[i])
-    return reach
-
-
-@cython.final
-cdef class _Repeat:
-    """The last launch with arrays given at the call, to be repeated while only addresses change. Never modified."""
-
-    cdef Launch launch
-    cdef Array source
-    cdef Array target
-    cdef uint64_t source_span
-    cdef uint64_t target_span
-    cdef bint in_place
-    # What a fresh output is like: a view without an array, its shape and type.
-    cdef ArrayView like
-    cdef tuple shape
-    cdef str base
-
-
 @cython.final
 cdef class FusedKernel:
     """A chain of operations as one kernel. Made by `compose`; see there for what a call means.
@@ -111,7 +74,7 @@ cdef class FusedKernel:
     cdef list users
     cdef uintptr_t noted
     cdef bint note_again
-    cdef _Repeat last
+    cdef Repeat last
     # Whether calls without ``out=`` allocate their output.
     cdef bint unwritten
     # An event to wait for before the first launch: the producer of a bound input may still be writing.
@@ -203,7 +166,7 @@ cdef class FusedKernel:
         """Repeat the last launch with an output of its own; None: go the long way."""
         cdef Array a
         cdef uintptr_t handle = 0
-        cdef _Repeat last = self.last
+        cdef Repeat last = self.last
         if isinstance(x, (list, tuple)) or not read_array(x, &a, False) or not same_array(&a, &last.source):
             return None
         if stream is None:
@@ -232,7 +195,7 @@ cdef class FusedKernel:
         cdef Array b
         cdef uintptr_t handle = 0
         cdef uint64_t pa, pb
-        cdef _Repeat last = self.last
+        cdef Repeat last = self.last
         if isinstance(x, (list, tuple)) or isinstance(out, (list, tuple)):
             return False
         if not read_array(x, &a, False) or not same_array(&a, &last.source):
@@ -294,7 +257,7 @@ cdef class FusedKernel:
         # An operand's memory is the kernel's own business; its overlap with another output is checked the long way.
         if (len(request.sources) == len(request.dests) == 1 and not request.operands and launch.source_offset >= 0
                 and launch.target_offset >= 0):
-            self.last = _repeat(launch, request.sources[0].view, request.dests[0].view)
+            self.last = make_repeat(launch, request.sources[0].view, request.dests[0].view)
         if tidy_is_due() and not is_capturing(<fkl_CUstream>handle, request.device):
             tidy()
         return request.out
@@ -554,19 +517,6 @@ cdef int _order(const Array* a, bint explicit, uintptr_t handle) except -1:
             producer.stream = current
             return wait_producer(&producer, <fkl_CUstream>handle)
     return 0
-
-
-cdef _Repeat _repeat(Launch launch, ArrayView source, ArrayView target):
-    cdef _Repeat made = _Repeat.__new__(_Repeat)
-    made.launch = launch
-    made.source, made.target = source.a, target.a
-    made.source_span = span(&source.a, source.itemsize)
-    made.target_span = span(&target.a, target.itemsize)
-    made.in_place = source.a.ptr == target.a.ptr
-    made.like = ArrayView.__new__(ArrayView)
-    made.like.a = source.a
-    made.shape, made.base = target.shape, target.dtype.base
-    return made
 
 
 cdef object _vectorcall(object callable, PyObject* const* args, size_t nargsf, PyObject* kwnames):

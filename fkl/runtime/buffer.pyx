@@ -16,6 +16,9 @@ from fkl.runtime.transfer cimport ON_DEVICE, TO_DEVICE, TO_HOST, fill_array, tra
 from fkl.runtime.view cimport FKL, Array, ArrayView, Exporter, itemsize_of, locate, wait_producer
 
 from fkl.dtypes import BASES, DType, fold_shape, parse_dtype
+from fkl.runtime.arguments import (
+    address_of, check_consumer, item_of, ordinal_of, shape_of, size_of, strides_of,
+)
 from fkl.runtime.context import current_device_index
 from fkl.runtime.view import view
 
@@ -71,7 +74,7 @@ cdef class DeviceBuffer(Exporter):
             raise TypeError(f"dtype {parsed} and channels={channels} contradict each other")
         pixel = DType(parsed.base, parsed.channels if parsed.channels > 1 else channels)
         sizes = [("width", width), ("height", height), ("planes", planes)]
-        w, h, p = [_size(value, name) for name, value in sizes]
+        w, h, p = [size_of(value, name) for name, value in sizes]
         shape = (p, h, w) if p != 1 else (h, w) if h != 1 else (w,)
         self._own(shape if pixel.channels == 1 else (*shape, pixel.channels), pixel, device)
         self.a.channels = pixel.channels
@@ -79,7 +82,7 @@ cdef class DeviceBuffer(Exporter):
     def _own(self, shape, dtype, device):
         cdef int index
         self._describe(shape, dtype, None)
-        index = current_device_index() if device is None else _ordinal(device)
+        index = current_device_index() if device is None else ordinal_of(device)
         primary(index)
         self.memory = allocate_memory(self.nbytes, index)
         self.a.device = index
@@ -147,7 +150,7 @@ cdef class DeviceBuffer(Exporter):
         cdef DeviceBuffer self = DeviceBuffer.__new__(DeviceBuffer)
         cdef uintptr_t handle = 0
         parsed = parse_dtype(dtype)
-        sizes = _shape(shape)
+        sizes = shape_of(shape)
         if parsed.channels > 1:
             if len(sizes) > 1 and sizes[-1] == parsed.channels:
                 lead = ", ".join(map(str, sizes[:-1]))
@@ -156,8 +159,8 @@ cdef class DeviceBuffer(Exporter):
                     f'pixels of their own? Write (({lead}, {parsed.channels}), "{parsed.base}") or '
                     f'(({lead}{"," if len(sizes) == 2 else ""}), "{parsed}")')
             sizes = (*sizes, parsed.channels)
-        address = _address(ptr, 0 not in sizes)
-        self._describe(sizes, parsed, _strides(sizes, parsed, pitch, strides))
+        address = address_of(ptr, 0 not in sizes)
+        self._describe(sizes, parsed, strides_of(sizes, parsed, pitch, strides))
         if address % parsed.itemsize:
             raise ValueError(f"the pointer 0x{address:x} is not aligned to items of {parsed.itemsize} bytes ({parsed.base})")
         self.a.ptr = <void*><uintptr_t>address
@@ -415,7 +418,7 @@ cdef class DeviceBuffer(Exporter):
             raise ValueError("this buffer is read-only")
         if stream is not None:
             decode_stream(stream, &handle)
-        item = _item(self.dtype, value)
+        item = item_of(self.dtype, value)
         enter(self.a.device, &saved)
         try:
             fill_array(&self.a, <const unsigned char*><const char*>item, <fkl_CUstream>handle)
@@ -498,7 +501,7 @@ cdef class DeviceBuffer(Exporter):
         """
         cdef bint versioned = max_version is not None and max_version[0] >= 1
         self.check_open()
-        _check_consumer(stream)
+        check_consumer(stream)
         target = (DL_CUDA, self.a.device) if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
         if target == (DL_CPU, 0):
             if copy is False:
@@ -555,86 +558,11 @@ cdef class DeviceBuffer(Exporter):
         return f"<fkl.DeviceBuffer {self.dtype} {self.shape} at {at}, {kind}{more}>"
 
 
-# -- arguments ------------------------------------------------------------------------------------------------------
-
-
-def _size(value, name):
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name} is an integer, got {value!r:.80}")
-    size = value.__index__()
-    if size < 0:
-        raise ValueError(f"{name} must not be negative, got {size}")
-    return size
-
-
-def _ordinal(device):
-    if isinstance(device, bool) or not hasattr(device, "__index__"):
-        raise TypeError(f"device is a CUDA ordinal such as 0, got {device!r:.80}")
-    return device.__index__()
-
-
-def _shape(shape):
-    if hasattr(shape, "__index__") and not isinstance(shape, bool):
-        shape = (shape,)
-    if isinstance(shape, (str, bytes)) or not hasattr(shape, "__iter__"):
-        raise TypeError(f"shape is a tuple of integers, got {shape!r:.80}")
-    sizes = tuple(_size(n, "a size") for n in shape)
-    if not 1 <= len(sizes) <= 4:
-        raise ValueError(f"a buffer has 1 to 4 dimensions (planes, height, width, channels), got shape {sizes}")
-    return sizes
-
-
-def _address(ptr, some):
-    """The pointer as an integer; null only for an array without elements."""
-    if ptr is None:
-        raise ValueError("from_ptr needs a non-null device pointer, got None")
-    if isinstance(ptr, bool) or not hasattr(ptr, "__index__"):
-        raise TypeError(f"ptr is the address as an integer, got {type(ptr).__name__}; for an array use "
-                        "x.data_ptr() (torch), x.data.ptr (cupy), or hand the array to the chain itself")
-    address = ptr.__index__()
-    if address == 0 and some:
-        raise ValueError("from_ptr needs a non-null device pointer for a shape with elements, got 0")
-    if not 0 <= address < 2**64:
-        raise ValueError(f"ptr is an address of 64 bits, got {address}")
-    return address
-
-
-def _strides(sizes, dtype, pitch, strides):
-    """Strides in bytes out of ``pitch`` or ``strides``; None: tight."""
-    item = dtype.itemsize
-    if pitch is not None and strides is not None:
-        raise TypeError("give pitch or strides, not both")
-    if strides is not None:
-        steps = tuple(n.__index__() for n in strides)
-        if dtype.channels > 1 and len(steps) == len(sizes) - 1:
-            steps = (*steps, item)
-        if len(steps) != len(sizes):
-            raise ValueError(f"strides has {len(steps)} numbers for {len(sizes)} dimensions")
-        if any(n < 0 for n in steps):
-            raise ValueError(f"strides must not be negative, got {steps}")
-        if any(n % item for n in steps):
-            raise ValueError(f"strides are bytes and multiples of the item size {item}, got {steps}")
-        return steps
-    if pitch is None:
-        return None
-    pitch = _size(pitch, "pitch")
-    folded = fold_shape(sizes, dtype.channels if dtype.channels > 1 else None)
-    row = folded.width * folded.channels * item
-    if folded.rank < 2:
-        raise ValueError(f"pitch is the distance of rows, and shape {sizes} has one row; leave it out")
-    if pitch < row:
-        raise ValueError(f"pitch must be at least a row's {row} bytes, got {pitch}")
-    if pitch % item:
-        raise ValueError(f"pitch must be a multiple of the item size {item}, got {pitch}")
-    steps = (pitch * folded.height, pitch, folded.channels * item)[3 - folded.rank:]
-    return (*steps, item) if folded.packed else steps
-
-
 def _device_for(address, device, bint ask):
     """The device of a pointer: the one that is named, and that the driver agrees with if it is asked."""
     cdef int found = 0
     cdef int kind
-    wanted = None if device is None else _ordinal(device)
+    wanted = None if device is None else ordinal_of(device)
     if wanted is not None:
         primary(wanted)
     if not ask:
@@ -650,42 +578,6 @@ def _device_for(address, device, bint ask):
     if wanted is not None and found != wanted:
         raise ValueError(f"the pointer 0x{address:x} is memory of cuda:{found}, not of cuda:{wanted}")
     return found
-
-
-def _check_consumer(stream):
-    """The stream argument of ``__dlpack__``."""
-    if stream is None:
-        return
-    if isinstance(stream, bool) or not isinstance(stream, int):
-        raise TypeError(f"__dlpack__ takes stream as an integer or None, got {stream!r:.80}")
-    if stream == 0:
-        raise ValueError("__dlpack__(stream=0) is ambiguous: 1 is the legacy default stream, 2 the per-thread one")
-    if stream < -1:
-        raise ValueError(f"__dlpack__ takes -1, 1, 2 or a stream handle, got {stream}")
-
-
-def _item(dtype, value):
-    """One value in a type, as bytes."""
-    import numpy
-
-    if isinstance(value, bool) or not hasattr(value, "__float__"):
-        if not isinstance(value, (bool, numpy.bool_)):
-            raise TypeError(f"a fill value is a number, got {value!r:.80}")
-    if dtype.is_bool:
-        return b"\x01" if value else b"\x00"
-    if dtype.is_integer:
-        low, high = dtype.limits
-        if value != int(value) or not low <= value <= high:
-            raise ValueError(f"{dtype} holds the integers {low} to {high}, not {value!r}")
-        return int(value).to_bytes(dtype.itemsize, "little", signed=low < 0)
-    single = numpy.float32(value)
-    if dtype == "bfloat16":
-        bits = int(single.view(numpy.uint32))
-        if value != value:
-            return (0x7FC0).to_bytes(2, "little")
-        return (((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) & 0xFFFF).to_bytes(2, "little")
-    with numpy.errstate(over="ignore"):
-        return numpy.array(value, str(dtype)).tobytes()
 
 
 # -- constructors ---------------------------------------------------------------------------------------------------
@@ -711,7 +603,7 @@ def empty(shape, dtype="float32", device=None):
     """
     cdef DeviceBuffer made = DeviceBuffer.__new__(DeviceBuffer)
     parsed = parse_dtype(dtype)
-    sizes = _shape(shape)
+    sizes = shape_of(shape)
     made._own(sizes if parsed.channels == 1 else (*sizes, parsed.channels), parsed, device)
     return made
 
@@ -739,7 +631,7 @@ def asarray(obj, device=None):
     else:
         source = view(obj)
     if source.device >= 0:
-        if device is not None and source.device != _ordinal(device):
+        if device is not None and source.device != ordinal_of(device):
             raise ValueError(f"the array lies on cuda:{source.device}, not on cuda:{device}; copy it there first")
         return obj if isinstance(obj, DeviceBuffer) else _borrow(source)
     shape = source.shape or (1,)
