@@ -129,6 +129,11 @@ class Chain:
             The generated source would change.
         """
         other = self.rebuilt(ops)
+        if self.source is not None and other.source is not None and self.source.surface.dtype != other.source.surface.dtype:
+            raise ValueError(
+                f"the bound input is {self.source.surface.dtype}, the new one {other.source.surface.dtype}: that is another "
+                "kernel; compose anew"
+            )
         for (dtype, listed), variant in self.variants.items():
             made = other.variant(dtype, listed=listed)
             if made.source == variant.source:

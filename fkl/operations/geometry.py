@@ -242,7 +242,7 @@ class Warping(Geometry):
 
     def __init__(self, matrix: Any, dst_w: int, dst_h: int, interp: str = "linear") -> None:
         rows = matrix.tolist() if hasattr(matrix, "tolist") else matrix
-        if isinstance(rows, Sequence) and rows and all(isinstance(r, Sequence) for r in rows):
+        if isinstance(rows, Sequence) and len(rows) in (2, 3) and all(isinstance(r, Sequence) and len(r) == 3 for r in rows):
             rows = [v for row in rows for v in row]
         if not isinstance(rows, Sequence) or len(rows) not in (6, 9):
             raise ValueError(f"Warping takes a 2x3 or 3x3 matrix, got {matrix!r:.80}")

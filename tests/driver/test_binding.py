@@ -234,3 +234,15 @@ raises(ValueError, "FKL_LAUNCH", chain, dev(image()), fkl.empty((3, 9, 14)))
 a = image(); x, o = dev(a), fkl.empty((3, 9, 14))
 k = chain(x, o); k(); assert calls("GraphLaunch") == 0 and same(o, want(a))
 """, FKL_DOUBLE_WITHHOLD="cuGraphLaunch")
+
+
+def test_update_of_a_bound_read():
+    script("""
+    a, b = image(), image(); o = fkl.empty((3, 9, 14)); k = chain(dev(a), o); n = len(compiled)
+    k.update(0, dev(b)); assert k() is o and same(o, want(b)) and len(compiled) == n
+    raises(ValueError, "uint8x3&float32x3&compose anew", k.update, 0, dev(image(dtype="float32")))
+    raises(ValueError, "CPU memory", k.update, 0, a)
+    assert k() is o and same(o, want(b)) and len(compiled) == n
+    z = fkl.empty((3, 9, 14)); k.update(-1, z); assert k() is z and same(z, want(b))
+    k.update(0, dev(image(5, 6))); raises(ValueError, "(3, 5, 6)&(3, 9, 14)", k); small = fkl.empty((3, 5, 6)); assert k(out=small) is small
+    """)

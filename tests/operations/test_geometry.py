@@ -239,7 +239,7 @@ def test_refusals():
     for make in (lambda: fkl.Crop(0, 0, 0, 5), lambda: fkl.Crop(0, 0, 5, -1), lambda: fkl.Crop(1, 2, 3), lambda: fkl.Resize(0, 4),
                  lambda: fkl.Resize(4, 4, "bilinear"), lambda: fkl.Resize(4, 4, aspect_ratio="preserve"),
                  lambda: fkl.Resize(4, 4, background=1), lambda: fkl.Resize(4, 4, "area", antialias=True),
-                 lambda: fkl.Resize(4, 4, "area", centers="top_left"), lambda: fkl.Warping([1, 2], 4, 4),
+                 lambda: fkl.Resize(4, 4, "area", centers="top_left"), lambda: fkl.Warping([1, 2], 4, 4), lambda: fkl.Warping([[1, 2], [3, 4], [5, 6]], 4, 4),
                  lambda: fkl.Warping([[float("nan")] * 3] * 2, 4, 4), lambda: fkl.BorderReader("mirror"), lambda: fkl.Deinterlace("bob")):  # fmt: skip
         with pytest.raises(ValueError):
             make()
