@@ -124,3 +124,8 @@ def test_the_table_of_operations_is_up_to_date():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert (ROOT / "docs" / "operations.md").read_text() == module.text(), "run python docs/generate_operations.py"
+
+
+def test_every_cython_module_has_a_stub():
+    for path in PACKAGE.rglob("*.pyx"):
+        assert path.with_suffix(".pyi").exists(), path.relative_to(ROOT)
