@@ -411,6 +411,7 @@ cdef class FusedKernel:
             self.bound, self.bound_out, self.origin, self.users, self.pending = kept
             raise
         self.ops = chain.ops
+        self.unwritten = chain.dest is None
         self.last = None
 
     def _rebind(self, replaced):

@@ -246,3 +246,12 @@ def test_update_of_a_bound_read():
     z = fkl.empty((3, 9, 14)); k.update(-1, z); assert k() is z and same(z, want(b))
     k.update(0, dev(image(5, 6))); raises(ValueError, "(3, 5, 6)&(3, 9, 14)", k); small = fkl.empty((3, 5, 6)); assert k(out=small) is small
     """)
+
+
+def test_update_of_the_write_of_an_unbound_kernel():
+    script("""
+    a, b = image(), image(); k = chain(); assert k(dev(a)) is not k(dev(a))
+    o = fkl.empty((3, 9, 14)); k.update(-1, o)
+    for _ in range(3): assert k(dev(b)) is o
+    assert same(o, want(b)); k.update(-1); assert k(dev(a)) is not o and k(dev(a)) is not o and same(o, want(b))
+    """)
