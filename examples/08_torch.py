@@ -8,12 +8,11 @@ Needs torch and a CUDA GPU; says so without them.
 import sys
 
 import fkl
-from fkl.runtime.context import available
 
 try:
     import torch
 except ImportError:
-    sys.exit("this example needs torch: pip install torch") if available() else print("needs torch and a CUDA GPU")
+    print("this example needs torch (pip install torch) and a CUDA GPU")
     sys.exit(0)
 if not torch.cuda.is_available():
     print("needs a CUDA GPU; `python -m fkl info` says what is missing")
