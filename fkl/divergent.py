@@ -132,9 +132,12 @@ class DivergentKernel:
             if grid is not EMPTY:
                 run_block(host_function(source, self.fast_math), data, table, layout.table_offset, extents)
             return out
+        from fkl.runtime.frameworks import order_view_after
         from fkl.runtime.launch import Launch
 
         library = gpu_library(source, self.fast_math, device)
+        for array in (*arrays, *dests):
+            order_view_after(array.view, stream is not None, handle)
         launch = Launch(library, device, data, table, layout.table_offset, tuple(grid), False, WIDE_OFFSET, -1, 1, 0, -1, 1, 0)
         launch.launch(handle)
         for array in (*arrays, *dests):

@@ -7,10 +7,10 @@ from libc.stdint cimport uint64_t, uintptr_t
 
 from fkl.repeat cimport Repeat, make_repeat, same_array
 from fkl.runtime.driver cimport fkl_CUstream
-from fkl.runtime.frameworks cimport current_stream
+from fkl.runtime.frameworks cimport current_stream, order_after
 from fkl.runtime.launch cimport Launch, is_capturing
 from fkl.runtime.stream cimport decode_stream
-from fkl.runtime.view cimport CUPY, FKL, TORCH, Array, ArrayView, Exporter, read_array, wait_producer
+from fkl.runtime.view cimport CUPY, FKL, TORCH, Array, ArrayView, Exporter, read_array
 
 from fkl.dtypes import parse_dtype
 from fkl.gpu import GpuChain
@@ -77,7 +77,7 @@ cdef class FusedKernel:
     cdef Repeat last
     # Whether calls without ``out=`` allocate their output.
     cdef bint unwritten
-    # An event to wait for before the first launch: the producer of a bound input may still be writing.
+    # Events to wait for before the first launch: producers of bound inputs and operands may still be writing.
     cdef object pending
     cdef object __weakref__
 
@@ -96,9 +96,8 @@ cdef class FusedKernel:
 
     def _bind(self, Launch replaced=None):
         made = self.chain.bind()
-        source = self.chain.source
-        if source is not None:
-            self.pending = _producer_event(source.view)
+        bound = (*self.chain.sources, *self.chain.operands.values())
+        self.pending = [e for e in (_producer_event(array.view) for array in bound) if e is not None] or None
         if made is None:
             self._tidy(None)
             return
@@ -211,8 +210,8 @@ cdef class FusedKernel:
                 handle = a.stream
         else:
             decode_stream(stream, &handle)
-        _order(&a, stream is not None, handle)
-        _order(&b, stream is not None, handle)
+        order_after(&a, stream is not None, handle)
+        order_after(&b, stream is not None, handle)
         if not last.launch.tried and not is_capturing(<fkl_CUstream>handle, a.device):
             last.launch.make_graph()
         last.launch.run(pa, pb, <fkl_CUstream>handle)
@@ -239,12 +238,12 @@ cdef class FusedKernel:
                 current_stream(&(<ArrayView>leader).a, &handle)
         request = self.chain.request(x, out, handle)
         launch = self.chain.prepare(request)
-        if stream is None and self.pending is not None and x is None:
+        if stream is None and self.pending is not None and (x is None or request.operands):
             self._wait_pending(handle)
         # Arrays handed over here come with their own order; for bound ones an explicit stream is ordered by the caller.
         for array in (*(request.sources if x is not None else ()), *(request.dests if out is not None else ())):
             view = array.view
-            _order(&view.a, stream is not None, handle)
+            order_after(&view.a, stream is not None, handle)
         everything = [*request.sources, *request.dests, *request.operands.values()]
         for array in everything:
             view = array.view
@@ -279,8 +278,11 @@ cdef class FusedKernel:
         return _leader(views) if views else None
 
     cdef int _wait_pending(self, uintptr_t handle) except -1:
-        event, self.pending = self.pending, None
-        if event is not None:
+        # A capture sees its own work only; what went before it is the business of whoever captures.
+        if is_capturing(<fkl_CUstream>handle, self.pending[0].device):
+            return 0
+        events, self.pending = self.pending, None
+        for event in events or ():
             event.wait_on(handle)
         return 0
 
@@ -502,22 +504,6 @@ cdef ArrayView _leader(list views):
         if view.a.framework == FKL and view.a.has_stream:
             return view
     return views[0]
-
-
-cdef int _order(const Array* a, bint explicit, uintptr_t handle) except -1:
-    """Let the launch's stream wait for the producer of an array handed over at the call."""
-    cdef Array producer
-    cdef uintptr_t current = 0
-    if a.has_stream:
-        return wait_producer(a, <fkl_CUstream>handle)
-    if explicit and a.exchange != NULL:
-        # The framework orders its content on its current stream.
-        current_stream(a, &current)
-        if current != handle:
-            producer = a[0]
-            producer.stream = current
-            return wait_producer(&producer, <fkl_CUstream>handle)
-    return 0
 
 
 cdef object _vectorcall(object callable, PyObject* const* args, size_t nargsf, PyObject* kwnames):

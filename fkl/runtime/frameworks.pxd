@@ -4,3 +4,4 @@ from libc.stdint cimport uintptr_t
 from fkl.runtime.view cimport Array
 
 cdef int current_stream(const Array* a, uintptr_t* handle) except -1
+cdef int order_after(const Array* a, bint explicit, uintptr_t handle) except -1

@@ -5,7 +5,8 @@ import sys
 from libc.stdint cimport uintptr_t
 
 from fkl.runtime.dlpack cimport DL_CUDA
-from fkl.runtime.view cimport CUPY, FKL, TORCH, Array, ArrayView
+from fkl.runtime.driver cimport fkl_CUstream
+from fkl.runtime.view cimport CUPY, FKL, TORCH, Array, ArrayView, wait_producer
 
 
 # (base, device) -> torch's own dtype and device objects.
@@ -30,6 +31,27 @@ cdef int current_stream(const Array* a, uintptr_t* handle) except -1:
     elif a.framework == FKL and a.has_stream:
         handle[0] = a.stream
     return 0
+
+
+cdef int order_after(const Array* a, bint explicit, uintptr_t handle) except -1:
+    """Let the launch's stream wait for the producer of an array handed over at the call."""
+    cdef Array producer
+    cdef uintptr_t current = 0
+    if a.has_stream:
+        return wait_producer(a, <fkl_CUstream>handle)
+    if explicit and a.exchange != NULL:
+        # The framework orders its content on its current stream.
+        current_stream(a, &current)
+        if current != handle:
+            producer = a[0]
+            producer.stream = current
+            return wait_producer(&producer, <fkl_CUstream>handle)
+    return 0
+
+
+def order_view_after(ArrayView view, bint explicit, uintptr_t handle):
+    """Let a launch's stream wait for the producer of an array handed over at the call; see `order_after`."""
+    order_after(&view.a, explicit, handle)
 
 
 def current_stream_of(ArrayView view):

@@ -69,7 +69,7 @@ def test_copies_and_fill():
     b.copy_from_host(x, stream=s); assert b.copy_to_host(stream=s) == x.tobytes()
     raises(ValueError, "bytes", b.copy_from_host, x[:2])
     raises(TypeError, "int16&float32", b.copy_from_host, x.astype(np.float32))
-    raises((BufferError, ValueError)[1], "contiguous", b.copy_from_host, np.zeros((4, 5, 6), np.int16)[..., ::2])
+    raises(ValueError, "contiguous", b.copy_from_host, np.zeros((4, 5, 6), np.int16)[..., ::2])
     for dtype, value in (("uint8", 7), ("int16", -3), ("float32", 1.5), ("float64", 0.1), ("int64", 2**40), ("bool", True), ("float16", 2.5)):
         c = fkl.empty((5, 7), dtype); c.fill(value); assert (c.to_numpy() == np.array(value, dtype)).all(), dtype
     raises(ValueError, "holds", fkl.empty((3,), "uint8").fill, 300)
@@ -247,7 +247,7 @@ def test_dlpack_in():
     raises(ValueError, "0-d&reshape(1)", run, Producer(b.ptr, ()))
     raises(ValueError, "read-only", lambda: fkl.compose(fkl.TensorRead(b), fkl.Add(1.0), fkl.TensorWrite(Producer(b.ptr + 0, (4, 5), versioned=True, flags=1))))
     raises(ValueError, "CPU memory&fkl.asarray", run, np.zeros((4, 5), np.float32))
-    for nothing in (3.5, "x", [1, 2], None if False else object(), np.float32(3)):
+    for nothing in (3.5, "x", [1, 2], object(), np.float32(3)):
         raises(TypeError, "__dlpack__" if not isinstance(nothing, list) else "list", lambda: fkl.compose(fkl.TensorRead(nothing), fkl.TensorWrite()))
     c = fkl.from_dlpack(Producer(b.ptr, (4, 5))); assert c.ptr == b.ptr and not c.owns and (c.to_numpy() == want - 1).all()
     raises(BufferError, "host", fkl.from_dlpack, np.zeros(3))

@@ -255,3 +255,21 @@ def test_update_of_the_write_of_an_unbound_kernel():
     for _ in range(3): assert k(dev(b)) is o
     assert same(o, want(b)); k.update(-1); assert k(dev(a)) is not o and k(dev(a)) is not o and same(o, want(b))
     """)
+
+
+def test_producers_of_operands_and_of_divergent_images_are_waited_for():
+    script("""
+    s = fkl.Stream(); a, b = dev(image()), dev(image())
+    def produced(buffer):
+        interface = {**buffer.__cuda_array_interface__, "stream": s.handle}
+        return type("P", (), {"__cuda_array_interface__": interface, "keep": buffer})()
+    k = fkl.compose(fkl.TensorRead(), fkl.Sub(fkl.TensorRead(produced(b))), fkl.TensorWrite())
+    D.double_clear_log(); k(a); assert calls("StreamWaitEvent") == 1 and log().index("StreamWaitEvent") < log().index("LaunchKernel")
+    D.double_clear_log(); k(a); assert calls("StreamWaitEvent") == 0
+    one = [fkl.TensorRead(), fkl.Cast("float32"), fkl.TensorWrite()]
+    d = fkl.compose_divergent([1, 1], one)
+    D.double_clear_log(); d([produced(a), b]); assert calls("StreamWaitEvent") == 1 and calls("CtxSynchronize") == 0
+    assert log().index("StreamWaitEvent") < log().index("LaunchKernel")
+    c = fkl.Stream(); k = chain(produced(a), fkl.empty((3, 9, 14)))
+    D.double_capture(c.handle, 1); k(stream=c); assert not D.double_spoiled(); D.double_capture(c.handle, 0)
+    """)
