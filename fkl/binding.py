@@ -15,7 +15,7 @@ from fkl.grid import EMPTY, Grid, launch_grid
 from fkl.layout import collapse, destination_surface, packed_surface, planar_surface
 from fkl.operations.base import Extents, Read, Write
 from fkl.overlap import overlaps
-from fkl.plan import WIDE_OFFSET, Plan
+from fkl.plan import GRID_OFFSET, HEAD, Plan
 from fkl.video import VideoSurface, video_surface
 
 __all__ = [
@@ -40,14 +40,14 @@ class Array(NamedTuple):
 
 
 class Block(NamedTuple):
-    """One launch, ready: the parameter block, the plane table if it outgrew the block,
-    whether strides allow the kernel's widest words, and the grid."""
+    """One launch, ready: the parameter block, the plane table if it outgrew the block, the grid for one pixel a thread (in
+    the block), and the one for runs of pixels if strides allow the kernel's widest words."""
 
     data: bytearray
     table: bytes
     walk: Extents
-    wide: bool
     grid: Grid
+    wide: Grid | None
 
 
 def place(device: int) -> str:
@@ -279,9 +279,9 @@ def fill(
             table = b""
     wide = plan.pixels > 1 and _strides_fit(plan, walk, sources, dests)
     empty = 0 in (walk.width, walk.height, walk.planes)
-    grid = EMPTY if empty else launch_grid(walk.width, walk.height, walk.planes, plan.pixels)
-    struct.pack_into("<ii", data, WIDE_OFFSET, 0, grid.longest)
-    return Block(data, table, walk, wide, grid)
+    grid = EMPTY if empty else launch_grid(*walk[:3])
+    data[GRID_OFFSET:HEAD] = grid.pack()
+    return Block(data, table, walk, grid, launch_grid(*walk[:3], plan.pixels) if wide and not empty else None)
 
 
 def _plane_table(plan: Plan, values: list[tuple[bytes, ...]], listed: Sequence[Array], planes: int) -> bytes:

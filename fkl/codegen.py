@@ -37,7 +37,7 @@ def generate(plan: Plan) -> str:
     lines += [f"  {slot.field.ctype} {slot.name};" for slot in plan.slots]
     if plan.plane_slots:
         lines += ["  alignas(8) const Plane* table;", f"  Plane inline_table[{plan.inline_planes}];"]
-        lines += ["  FKL_MEMBER const Plane& plane(i64 z) const { return (table ? table : inline_table)[z]; }"]
+        lines += [_PLANE]
     lines += ["};", f'static_assert(sizeof(Params) == {plan.size}, "parameter block");', ""]
     lines += _chain(plan)
     kernel = "FKL_SAMPLED_KERNEL(Params, Chain)" if not plan.elementwise else f"FKL_KERNEL(Params, Chain, {plan.pixels})"
@@ -62,7 +62,7 @@ def generate_divergent(layout: Any) -> str:
     lines += ["struct alignas(8) Params {", "  Extents out;"]
     lines += [f"  {slot.field.ctype} {slot.name};" for slot in layout.slots]
     lines += ["  alignas(8) const Plane* table;", f"  Plane inline_table[{layout.inline_planes}];"]
-    lines += ["  FKL_MEMBER const Plane& plane(i64 z) const { return (table ? table : inline_table)[z]; }"]
+    lines += [_PLANE]
     lines += ["};", f'static_assert(sizeof(Params) == {layout.size}, "parameter block");', ""]
     for i, plan in enumerate(plans):
         lines += [f"namespace chain{i} {{", *_chain(plan, f"c{i}_"), "}", ""]
@@ -80,7 +80,7 @@ def _chain(plan: Plan, prefix: str = "") -> list[str]:
     names = {(slot.op, slot.name): f"p.{prefix}{slot.name}" for slot in plan.slots}
     names |= {(slot.op, slot.name): f"p.plane(z).{prefix}{slot.name}" for slot in plan.plane_slots}
     types = [f"  typedef {source} Source;", f"  typedef {target} Target;"]
-    load = [f"  FKL_FN const Source::Record& source(const Params& p, [[maybe_unused]] i64 z) {{ return {read}; }}"]
+    load = [f"  FKL_FN Source::Record source(const Params& p, [[maybe_unused]] i64 z) {{ return {read}; }}"]
     cuts = [i for i, op in enumerate(plan.ops) if op.role == "geometry"]
     if not cuts:
         return [
@@ -96,7 +96,7 @@ def _chain(plan: Plan, prefix: str = "") -> list[str]:
     # A level for the read, and one for each geometry operation, each with the elementwise operations that follow.
     lines = [
         "struct Level0 {", f"  typedef {source} Source;", f"  typedef {plan.dtypes[cuts[0]].cpixel} Pixel;", *load,
-        f"  FKL_FN Pixel at({_ARGUMENTS}) {{",
+        f"  FKL_FN Pixel at({_SAMPLE}) {{",
         "    auto a0 = Source::load(source(p, z), x, y, z);",
         *_statements(plan, names, 1, cuts[0], "a0"),
         "  }",
@@ -107,17 +107,21 @@ def _chain(plan: Plan, prefix: str = "") -> list[str]:
         fields = [names[cut, f"v{cut}_{n}"] for n in range(len(plan.lowered[cut].fields))]
         lines += [
             f"struct Level{k + 1} {{", f"  typedef {plan.dtypes[end].cpixel} Pixel;",
-            f"  FKL_FN Pixel at({_ARGUMENTS}) {{",
+            f"  FKL_FN Pixel at({_SAMPLE}) {{",
             f"    auto a{cut} = {plan.lowered[cut].code.format(*fields, L=f'Level{k}')};",
             *_statements(plan, names, cut + 1, end, f"a{cut}"),
             "  }",
             "};",
         ]  # fmt: skip
-    last = f"    return Level{len(cuts)}::at(p, x, y, z);"
+    last = f"    return Level{len(cuts)}::at(p, i32(x), i32(y), z);"
     return [*lines, "struct Chain {", *types, f"  FKL_FN Target::Pixel at({_ARGUMENTS}) {{", last, "  }", "};"]
 
 
+# By value: an address that may be of either memory would make every access to it a slow one.
+_PLANE = "  FKL_MEMBER Plane plane(i64 z) const { if (table) return table[z]; return inline_table[z]; }"
 _ARGUMENTS = "[[maybe_unused]] const Params& p, [[maybe_unused]] i64 x, [[maybe_unused]] i64 y, [[maybe_unused]] i64 z"
+# Images with geometry have no 2^31 columns or rows.
+_SAMPLE = _ARGUMENTS.replace("i64 x", "i32 x").replace("i64 y", "i32 y")
 
 
 def _statements(plan: Plan, names: dict[tuple[int, str], str], begin: int, end: int, current: str) -> list[str]:

@@ -13,7 +13,7 @@ from fkl.gpu import GpuChain
 from fkl.grid import EMPTY, launch_grid
 from fkl.host import HostChain, run_block
 from fkl.operations.base import Extents, Operation
-from fkl.plan import HEAD, INLINE_TABLE, PARAMETER_LIMIT, WIDE_OFFSET, ChainError, Plan, Slot, Structure, check_chain, make_plan
+from fkl.plan import GRID_OFFSET, HEAD, INLINE_TABLE, PARAMETER_LIMIT, ChainError, Plan, Slot, Structure, check_chain, make_plan
 from fkl.variant import gpu_library, host_function
 
 __all__ = ["DivergentKernel", "compose_divergent"]
@@ -126,8 +126,8 @@ class DivergentKernel:
         raw = target_record(plan, dests)
         offset = layout.slots[0].offset
         data[offset : offset + len(raw)] = raw
-        grid = EMPTY if 0 in extents[:3] else launch_grid(extents.width, extents.height, extents.planes, 1)
-        struct.pack_into("<ii", data, WIDE_OFFSET, 0, grid.longest)
+        grid = EMPTY if 0 in extents[:3] else launch_grid(*extents[:3])
+        data[GRID_OFFSET:HEAD] = grid.pack()
         if self.target == "cpu":
             if grid is not EMPTY:
                 run_block(host_function(source, self.fast_math), data, table, layout.table_offset, extents)
@@ -138,7 +138,7 @@ class DivergentKernel:
         library = gpu_library(source, self.fast_math, device)
         for array in (*arrays, *dests):
             order_view_after(array.view, stream is not None, handle)
-        launch = Launch(library, device, data, table, layout.table_offset, tuple(grid), False, WIDE_OFFSET, -1, 1, 0, -1, 1, 0)
+        launch = Launch(library, device, data, table, layout.table_offset, grid, None, GRID_OFFSET, -1, 1, 0, -1, 1, 0)
         launch.launch(handle)
         for array in (*arrays, *dests):
             used = getattr(array.view.obj, "used_on", None)

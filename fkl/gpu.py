@@ -8,7 +8,7 @@ from fkl.binding import fill
 from fkl.chain import Chain, Request
 from fkl.dtypes import DType
 from fkl.operations.base import Extents, Operation
-from fkl.plan import WIDE_OFFSET
+from fkl.plan import GRID_OFFSET
 
 __all__ = ["GpuChain"]
 
@@ -103,9 +103,9 @@ class GpuChain(Chain):
             block.data,
             block.table,
             plan.table_offset,
-            tuple(block.grid),
+            block.grid,
             block.wide,
-            WIDE_OFFSET,
+            GRID_OFFSET,
             plan.source.offset if single else -1,
             plan.source_align,
             request.sources[0].view.ptr if single else 0,

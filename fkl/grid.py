@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import NamedTuple
 
 __all__ = ["BLOCK", "EMPTY", "Grid", "launch_grid"]
@@ -13,21 +14,27 @@ _MAX_YZ = 65535
 
 
 class Grid(NamedTuple):
-    """Blocks and threads of a launch. ``longest`` says what x counts: columns (0), rows (1) or planes (2)."""
+    """Blocks and threads of a launch. ``cells``: how many threads of a row move a run of pixels. ``longest`` says what x
+    counts: columns (0), rows (1) or planes (2)."""
 
     x: int
     y: int
     z: int
     block_x: int
     block_y: int
+    cells: int
     longest: int
+
+    def pack(self) -> bytes:
+        """The end of `Extents` in kernel.h."""
+        return struct.pack("<qii", self.cells, self.longest, 0)
 
 
 #: Nothing to launch.
-EMPTY = Grid(0, 0, 0, 0, 0, 0)
+EMPTY = Grid(0, 0, 0, 0, 0, 0, 0)
 
 
-def launch_grid(width: int, height: int, planes: int, pixels: int) -> Grid:
+def launch_grid(width: int, height: int, planes: int, pixels: int = 1) -> Grid:
     """The grid for an output of this size.
 
     Parameters
@@ -35,13 +42,14 @@ def launch_grid(width: int, height: int, planes: int, pixels: int) -> Grid:
     width, height, planes : int
         The output, none of them 0.
     pixels : int
-        Pixels a thread moves at once.
+        Pixels that a thread moves at once; what remains of a row has a thread a pixel. 1: all pixels have.
     """
-    runs = -(-width // pixels)
-    block_x = BLOCK if runs >= BLOCK else max(1 << (runs - 1).bit_length(), 1)
+    cells = width // pixels if pixels > 1 else 0
+    threads = cells + width - cells * pixels
+    block_x = BLOCK if threads >= BLOCK else 1 << (threads - 1).bit_length()
     block_y = min(BLOCK // block_x, 1 << (height - 1).bit_length())
-    counts = [-(-runs // block_x), -(-height // block_y), planes]
+    counts = [-(-threads // block_x), -(-height // block_y), planes]
     # Two of them beyond the bound would be more pixels than any device holds.
     longest = max(range(3), key=lambda i: (counts[i] > _MAX_YZ, i == 0))
     counts[0], counts[longest] = counts[longest], counts[0]
-    return Grid(counts[0], counts[1], counts[2], block_x, block_y, longest)
+    return Grid(counts[0], counts[1], counts[2], block_x, block_y, cells, longest)

@@ -17,11 +17,11 @@ __all__ = ["ChainError", "Plan", "Slot", "Structure", "check_chain", "located", 
 #: Largest parameter block that a launch can carry by value (CUDA 12.1 and newer).
 PARAMETER_LIMIT = 32764
 
-#: Bytes of `Extents` at the head of every block: width, height, planes of the output, whether words may be wide,
-#: and the grid's longest side.
-HEAD = 32
-#: Offset of the two 32-bit ones, wide first.
-WIDE_OFFSET = 24
+#: Bytes of `Extents` at the head of every block: width, height, planes of the output, runs of wide words in a row, and
+#: the grid's longest side.
+HEAD = 40
+#: Offset of the last two, which belong to a grid: 64 and 32 bits.
+GRID_OFFSET = 24
 
 
 class ChainError(ValueError):
@@ -216,13 +216,14 @@ def make_plan(ops: tuple[Operation, ...], dtype: DType, *, listed: bool = False,
         An operation that does not take the type the chain has there, or a parameter block beyond the limit.
     """
     dtypes, lowered = [dtype], []
-    # Whether planes have records of their own from here on, whether the array may be asked outside, geometry so far.
+    # Whether planes have records of their own from here on, whether the array may be asked outside, and how many levels
+    # so far need several pixels for one.
     spread, extended, depth = listed, False, 0
     for i, op in enumerate(ops):
         if isinstance(op, Geometry):
             sampled = located(i, op, partial(op.sample, extended=extended, roll=depth > 0), dtypes[-1])
             spread = spread or any(f.per_plane for f in sampled.fields)
-            extended, depth = sampled.extended, depth + 1
+            extended, depth = sampled.extended, depth + (sampled.taps > 1)
             fields = tuple(f._replace(per_plane=spread) for f in sampled.fields)
             low = Lowered(sampled.code, fields, sampled.out)
         else:

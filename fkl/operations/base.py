@@ -67,13 +67,15 @@ class Sampled(NamedTuple):
     """A geometry operation spelled for one input type.
 
     ``code`` is a C++ expression template of the output pixel at ``x, y, z``: ``{L}`` names the level before it, ``{0}``,
-    ``{1}``, ... the fields. ``extended``: whether it answers outside of its size.
+    ``{1}``, ... the fields. ``extended``: whether it answers outside of its size. ``taps``: how many pixels of that level
+    an output pixel needs, as far as the code tells.
     """
 
     code: str
     fields: tuple[Field, ...]
     out: DType
     extended: bool
+    taps: int = 1
 
 
 class Operation:

@@ -13,6 +13,8 @@ from fkl.operations.values import number, numbers_tuple, pixel_bytes, pixel_fiel
 __all__ = ["BorderReader", "Crop", "Deinterlace", "Placement", "Resize", "Warping"]
 
 SIZE_FIELD = Field("SizeRecord", 8, 4)
+#: Source pixels that an output pixel is made of, where sizes do not decide it.
+_TAPS = {"nearest": 1, "linear": 4, "cubic": 16, "area": 4}
 
 
 def _integer(value: Any, what: str) -> int:
@@ -63,8 +65,8 @@ class Crop(Geometry):
         x, y, w, h = (_integer(v, "a rectangle's coordinate") for v in values)
         if w <= 0 or h <= 0:
             raise ValueError(f"a rectangle's width and height are 1 or more, got {(x, y, w, h)}")
-        if not (abs(x) < 2**31 and abs(y) < 2**31 and w < 2**31 and h < 2**31):
-            raise ValueError(f"a rectangle's numbers have 31 bits, got {(x, y, w, h)}")
+        if not (-(2**31) < x < 2**31 - w and -(2**31) < y < 2**31 - h):
+            raise ValueError(f"a rectangle lies within 2^31 pixels of the first one, got {(x, y, w, h)}")
         return x, y, w, h
 
     def sample(self, dtype: DType, *, extended: bool, roll: bool) -> Sampled:
@@ -163,13 +165,37 @@ class Resize(Geometry):
     def sample(self, dtype: DType, *, extended: bool, roll: bool) -> Sampled:
         out = dtype if self.interp == "nearest" else interpolated(dtype)
         name = f"antialias_{self.interp}" if self.antialias else self.interp
-        flags = f"{str(roll).lower()}, {str(self.centers == 'top_left').lower()}"
-        code = f"resize_{name}<{{L}}, {flags}>(p, x, y, z, {{0}})"
-        fields = [Field("ResizeRecord", 48, 8)]
+        name = "top_left_nearest" if self._older_nearest else name
+        code = f"resize_{name}<{{L}}, {str(roll).lower()}>(p, x, y, z, {{0}})"
+        fields = [Field("SpanRecord", 48, 8) if self._spans else Field("ResizeRecord", 64, 8)]
         if self.background is not None:
             fields.append(pixel_field(out))
             code = f"inside(x, y, {{0}}) ? {code} : {{1}}"
-        return Sampled(code, tuple(fields), out, extended=False)
+        return Sampled(code, tuple(fields), out, extended=False, taps=_TAPS[self.interp])
+
+    @property
+    def _older_nearest(self) -> bool:
+        return self.centers == "top_left" and self.interp == "nearest"
+
+    @property
+    def _spans(self) -> bool:
+        """Whether the record is one for areas, see geometry.h."""
+        return self.antialias or self.interp == "area" or self._older_nearest
+
+    def _span(self, size: int, length: int, offset: int) -> bytes:
+        # The older rule divides twice, and its rounding is part of it.
+        scale = 1.0 / (length / size) if self._older_nearest else size / length
+        return struct.pack("<d4i", scale, size, length, offset, 0)
+
+    def _axis(self, size: int, length: int, offset: int) -> bytes:
+        """Positions i * step + start in units of 2^-32: at half-pixel centres ((2i + 1) S - T) / (2T), for nearest half a
+        pixel further. Both are rounded up and the sum is truncated, so that the unit added here keeps it from falling
+        below a position that is a whole number."""
+        step = -(-(size << 64) // length)
+        start = 1
+        if self.centers == "half_pixel":
+            start += -(-(size << 32) // (2 * length)) - (0 if self.interp == "nearest" else 1 << 31)
+        return struct.pack("<qqI3i", step >> 32, start, step & 0xFFFFFFFF, size, length, offset)
 
     def content(self, width: int, height: int) -> tuple[int, int, int, int]:
         """Offset and size of the content, ``(x, y, width, height)``, for a source of this size."""
@@ -205,10 +231,8 @@ class Resize(Geometry):
         if width == 0 or height == 0:
             raise ValueError(f"an image without pixels ({width} x {height}) cannot be resized")
         x, y, w, h = self.content(width, height)
-        record = b"".join(struct.pack("<d4i", s / t, s, t, o, 0) for s, t, o in ((width, w, x), (height, h, y)))
-        if self.centers == "top_left" and self.interp == "nearest":
-            # The older rule divides twice, and its rounding is part of it.
-            record = b"".join(struct.pack("<d4i", 1.0 / (t / s), s, t, o, 0) for s, t, o in ((width, w, x), (height, h, y)))
+        axis = self._span if self._spans else self._axis
+        record = b"".join(axis(*numbers) for numbers in ((width, w, x), (height, h, y)))
         if self.background is None:
             return (record,)
         out = dtype if self.interp == "nearest" else interpolated(dtype)
@@ -248,8 +272,8 @@ class Warping(Geometry):
             raise ValueError(f"Warping takes a 2x3 or 3x3 matrix, got {matrix!r:.80}")
         values = [float(number(v, "Warping: matrix")) for v in rows]
         self.matrix = tuple(values if len(values) == 9 else [*values, 0.0, 0.0, 1.0])
-        if any(v != v or v in (float("inf"), float("-inf")) for v in self.matrix):
-            raise ValueError(f"Warping: the matrix holds inf or nan: {matrix!r:.120}")
+        if not all(abs(v) < 2.0**127 for v in self.matrix):
+            raise ValueError(f"Warping: the matrix holds inf, nan or a number beyond float32: {matrix!r:.120}")
         self.width, self.height = _positive(dst_w, "Warping: dst_w"), _positive(dst_h, "Warping: dst_h")
         if interp not in ("linear", "nearest", "cubic"):
             raise ValueError(f"Warping: interp is one of linear, nearest, cubic, got {interp!r}")
@@ -259,12 +283,13 @@ class Warping(Geometry):
         out = dtype if self.interp == "nearest" else interpolated(dtype)
         flags = f"{str(roll).lower()}, {str(extended).lower()}"
         code = f"warp_{self.interp}<{{L}}, {flags}>(p, x, y, z, {{0}})"
-        return Sampled(code, (Field("WarpRecord", 80, 8),), out, extended=False)
+        field = Field("WarpRecord<f64>", 80, 8) if self.interp == "nearest" else Field("WarpRecord<f32>", 44, 4)
+        return Sampled(code, (field,), out, extended=False, taps=_TAPS[self.interp])
 
     def plane_values(self, dtype: DType, width: int, height: int, plane: int, extents: Extents) -> tuple[bytes, ...]:
         if width == 0 or height == 0:
             raise ValueError(f"an image without pixels ({width} x {height}) cannot be warped")
-        return (struct.pack("<9d2i", *self.matrix, width, height),)
+        return (struct.pack("<9d2i" if self.interp == "nearest" else "<9f2i", *self.matrix, width, height),)
 
     def extents(self, extents: Extents, before: DType, after: DType) -> Extents:
         return extents._replace(width=self.width, height=self.height, sizes=None, extended=False, rank=max(extents.rank, 2))
@@ -331,7 +356,7 @@ class Deinterlace(Geometry):
         if dtype.is_bool:
             raise TypeError('Deinterlace takes float and integer types, the chain has bool there; put Cast("uint8") before it')
         code = "deinterlace_blend<{L}>" if self.mode == "blend" else f"deinterlace_linear<{{L}}, {int(self.keep == 'odd')}>"
-        return Sampled(code + "(p, x, y, z, {0})", (SIZE_FIELD,), dtype, extended=False)
+        return Sampled(code + "(p, x, y, z, {0})", (SIZE_FIELD,), dtype, extended=False, taps=2)
 
     def plane_values(self, dtype: DType, width: int, height: int, plane: int, extents: Extents) -> tuple[bytes, ...]:
         return (struct.pack("<2i", width, height),)

@@ -26,7 +26,9 @@ cdef class Launch:
     cdef unsigned char* block
     cdef size_t size
     cdef void* arguments[1]
-    cdef unsigned int grid[5]
+    # Blocks in x, y, z, threads in x, y, then what the block says of them: with one pixel a thread, and with wide words.
+    cdef int64_t grids[2][7]
+    cdef int64_t* grid           # the one for the addresses in the block
     # A graph of this one launch, made when it is going to be repeated; NULL: launched directly.
     cdef fkl_CUgraphExec graph
     cdef fkl_CUgraph template    # the graph it was instantiated from, which owns the node
@@ -35,7 +37,7 @@ cdef class Launch:
     cdef bint tried              # whether making a graph was decided, one way or the other
     cdef bint empty
     cdef bint wide               # whether strides allow the widest words; addresses are looked at each time
-    cdef Py_ssize_t wide_offset
+    cdef Py_ssize_t grid_offset
     cdef Py_ssize_t source_offset
     cdef Py_ssize_t target_offset
     cdef uint64_t source_mask
@@ -52,5 +54,6 @@ cdef class Launch:
     cdef void _describe(self, fkl_kernel_node* node) noexcept
     cdef void _readdress(self, uint64_t source, uint64_t target) noexcept
     cdef int run(self, uint64_t source, uint64_t target, fkl_CUstream stream) except -1
+    cdef int _direct(self, fkl_CUstream stream) except -1
     cdef int _launch(self, fkl_CUstream stream) except -1
     cdef int _with_table(self, fkl_CUstream stream) except -1

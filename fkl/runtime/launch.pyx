@@ -6,7 +6,7 @@ Knows blobs, offsets and grids; knows nothing of operations. Made by `fkl.gpu`, 
 import os
 
 cimport cython
-from libc.stdint cimport int32_t, uint64_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
@@ -173,11 +173,12 @@ cdef class Launch:
         Plane records that outgrew the block; empty if they fit.
     table_offset : int
         Where the block holds the table's address.
-    grid : (grid x, y, z, block x, block y, ...)
-    wide : bool
-        Whether strides allow the kernel's widest words.
-    wide_offset : int
-        Where the block says (as a 32-bit integer) that addresses allow them too.
+    grid : (grid x, y, z, block x, block y, cells, longest)
+        With one pixel a thread.
+    wide : the same, or None
+        With runs of pixels in wide words, if strides allow them; taken where addresses do too.
+    grid_offset : int
+        Where the block holds the last two numbers of the grid (64 and 32 bits).
     source_offset, target_offset : int
         Where the block holds the addresses that a run may replace; -1 if it may not.
     source_align, target_align : int
@@ -191,7 +192,7 @@ cdef class Launch:
         self.graph = NULL
 
     def __init__(self, Library library not None, int device, block, bytes table not None, Py_ssize_t table_offset,
-                 tuple grid not None, bint wide, Py_ssize_t wide_offset,
+                 grid, wide, Py_ssize_t grid_offset,
                  Py_ssize_t source_offset, uint64_t source_align, uint64_t source,
                  Py_ssize_t target_offset, uint64_t target_align, uint64_t target):
         cdef bytes data = bytes(block)
@@ -207,10 +208,11 @@ cdef class Launch:
         memcpy(self.block, <const char*>data, self.size)
         self.arguments[0] = self.block
         self.empty = grid[0] == 0
-        self.wide = wide
-        self.wide_offset = wide_offset
-        for i in range(5):
-            self.grid[i] = grid[i]
+        self.wide = wide is not None
+        self.grid_offset = grid_offset
+        for i in range(7):
+            self.grids[0][i] = grid[i]
+            self.grids[1][i] = grid[i] if wide is None else wide[i]
         self.source_offset, self.target_offset = source_offset, target_offset
         self.source_mask, self.target_mask = source_align - 1, target_align - 1
         self.source, self.target = source, target
@@ -261,8 +263,9 @@ cdef class Launch:
     cdef void _describe(self, fkl_kernel_node* node) noexcept:
         memset(node, 0, sizeof(node[0]))
         node.func = self.function
-        node.gridDimX, node.gridDimY, node.gridDimZ = self.grid[0], self.grid[1], self.grid[2]
-        node.blockDimX, node.blockDimY, node.blockDimZ = self.grid[3], self.grid[4], 1
+        cdef int64_t* grid = self.grid
+        node.gridDimX, node.gridDimY, node.gridDimZ = <unsigned int>grid[0], <unsigned int>grid[1], <unsigned int>grid[2]
+        node.blockDimX, node.blockDimY, node.blockDimZ = <unsigned int>grid[3], <unsigned int>grid[4], 1
         node.kernelParams = self.arguments
 
     cdef int adopt(self, Launch other) except -1:
@@ -310,14 +313,21 @@ cdef class Launch:
             (<uint64_t*>(self.block + self.source_offset))[0] = source
         if self.target_offset >= 0:
             (<uint64_t*>(self.block + self.target_offset))[0] = target
-        (<int32_t*>(self.block + self.wide_offset))[0] = (
-            self.wide and not (source & self.source_mask) and not (target & self.target_mask))
+        cdef int wide = self.wide and not (source & self.source_mask) and not (target & self.target_mask)
+        self.grid = self.grids[wide]
+        (<int64_t*>(self.block + self.grid_offset))[0] = self.grid[5]
+        (<int32_t*>(self.block + self.grid_offset + 8))[0] = <int32_t>self.grid[6]
         self.last_source, self.last_target = source, target
         self.stale = True
 
+    cdef int _direct(self, fkl_CUstream stream) except -1:
+        cdef int64_t* grid = self.grid
+        return check(drv.LaunchKernel(self.function, <unsigned int>grid[0], <unsigned int>grid[1], <unsigned int>grid[2],
+                                      <unsigned int>grid[3], <unsigned int>grid[4], 1, 0, stream, self.arguments, NULL),
+                     b"cuLaunchKernel")
+
     cdef int _launch(self, fkl_CUstream stream) except -1:
         cdef int capturing = CAPTURE_NONE
-        cdef unsigned int* grid = self.grid
         # Asked first, in the stream's own context: a launch on the legacy stream would spoil a capture elsewhere, the
         # question does not.
         check(drv.StreamIsCapturing(stream, &capturing), b"cuStreamIsCapturing")
@@ -329,8 +339,7 @@ cdef class Launch:
             return check(drv.GraphLaunch(self.graph, stream), b"cuGraphLaunch")
         if self.table:
             return self._with_table(stream)
-        return check(drv.LaunchKernel(self.function, grid[0], grid[1], grid[2], grid[3], grid[4], 1, 0, stream,
-                                      self.arguments, NULL), b"cuLaunchKernel")
+        return self._direct(stream)
 
     cdef int _with_table(self, fkl_CUstream stream) except -1:
         """Launch with a plane table in device memory that lives as long as the launch, in stream order."""
@@ -339,7 +348,6 @@ cdef class Launch:
         cdef int mode = CAPTURE_RELAXED
         cdef size_t length = len(self.table)
         cdef const char* data = self.table
-        cdef unsigned int* grid = self.grid
         check(drv.StreamIsCapturing(stream, &capturing), b"cuStreamIsCapturing")
         if capturing != CAPTURE_NONE:
             # The graph may replay for as long as the process lives, so its table is never changed and never freed.
@@ -356,8 +364,7 @@ cdef class Launch:
                 # From pageable memory: the driver has taken the bytes when the call returns.
                 check(drv.MemcpyHtoDAsync(memory, data, length, stream), b"cuMemcpyHtoDAsync")
             (<uint64_t*>(self.block + self.table_offset))[0] = memory
-            check(drv.LaunchKernel(self.function, grid[0], grid[1], grid[2], grid[3], grid[4], 1, 0, stream,
-                                   self.arguments, NULL), b"cuLaunchKernel")
+            self._direct(stream)
         finally:
             if capturing == CAPTURE_NONE:
                 drv.MemFreeAsync(memory, stream)

@@ -16,6 +16,34 @@ FKL_FN To truncate(F x) {
   return x >= above ? N::highest() : x <= below ? N::lowest() : To(safe);
 }
 
+// An integer clamped to the range of another integer type.  The limits of To compared with are values of From.
+template <class To, class From>
+FKL_FN To clamp_integer(From x) {
+  using N = number<From>;
+  using M = number<To>;
+  if constexpr (N::is_signed && (!M::is_signed || M::bits < N::bits)) {
+    if (x < From(M::lowest())) return M::lowest();
+  }
+  if constexpr (M::bits - M::is_signed < N::bits - N::is_signed) {
+    if (x > From(M::highest())) return M::highest();
+  }
+  return To(x);
+}
+
+// A float to an integer, truncated or rounded half to even, by the rules of `truncate`.
+template <class To, bool ROUND, class F>
+FKL_FN To to_integer(F x) {
+#if FKL_ON_DEVICE
+  // The GPU's own conversions of f32 saturate at 32 bits and send NaN to 0.
+  if constexpr (same<F, f32> && same<To, u32>) {
+    return ROUND ? __float2uint_rn(x) : __float2uint_rz(x);
+  } else if constexpr (same<F, f32> && number<To>::bits <= 32) {
+    return clamp_integer<To>(ROUND ? __float2int_rn(x) : __float2int_rz(x));
+  }
+#endif
+  return truncate<To>(ROUND ? round_even(x) : x);
+}
+
 // A finite x no larger than `most` in magnitude; infinities and NaN as they are.
 template <class F>
 FKL_FN F clamp_finite(F x, F most) {
@@ -32,26 +60,12 @@ FKL_FN To cast_scalar(From x) {
   } else if constexpr (same<To, From>) {
     return x;
   } else if constexpr (N::is_float && number<To>::is_integer) {
-    return truncate<To>(N::get(x));
+    return to_integer<To, false>(N::get(x));
   } else if constexpr (number<To>::is_half) {
     return from_f32<To>(f32(N::get(x)));  // 64-bit sources round twice, by definition
   } else {
     return To(N::get(x));
   }
-}
-
-// An integer clamped to the range of another integer type.  The limits of To compared with are values of From.
-template <class To, class From>
-FKL_FN To clamp_integer(From x) {
-  using N = number<From>;
-  using M = number<To>;
-  if constexpr (N::is_signed && (!M::is_signed || M::bits < N::bits)) {
-    if (x < From(M::lowest())) return M::lowest();
-  }
-  if constexpr (M::bits - M::is_signed < N::bits - N::is_signed) {
-    if (x > From(M::highest())) return M::highest();
-  }
-  return To(x);
 }
 
 // One scalar by the rules of `saturate_cast`.
@@ -62,7 +76,7 @@ FKL_FN To saturate_scalar(From x) {
   if constexpr (same<To, From> || same<To, b8> || same<From, b8>) {
     return cast_scalar<To>(x);
   } else if constexpr (N::is_float && M::is_integer) {
-    return truncate<To>(round_even(N::get(x)));
+    return to_integer<To, true>(N::get(x));
   } else if constexpr (N::is_integer && M::is_integer) {
     return clamp_integer<To>(x);
   } else if constexpr (M::is_half) {

@@ -1,8 +1,7 @@
 // Geometry: an operation that asks the level before it, `Level::at(p, x, y, z)`, for the pixels an output pixel needs.
 //
-// Coordinates are 64-bit; a level is asked inside its own size only, unless it extends itself (border). Weights are
-// f32, coordinates f64, so that a 4K image keeps its accuracy. With ROLL taps are visited in a loop: one inlined copy of
-// the levels below instead of one a tap.
+// Columns and rows are 32-bit; a level is asked inside its own size only, unless it extends itself (border). With ROLL taps
+// are visited in a loop: one inlined copy of the levels below instead of one a tap.
 #pragma once
 
 #include "fkl/convert.h"
@@ -16,18 +15,33 @@ struct CropRecord {
   i32 unused;
 };
 
-// One axis of a resize: `size` pixels of source, mapped to `length` pixels of output from `offset` on.
+// One axis of a resize: `size` pixels of source, mapped to `length` pixels of output from `offset` on. Positions are
+// fixed-point with 32 bits of fraction: exact to 2^-30 for every size, and cheap where f64 is slow.
 struct Axis {
-  f64 scale;  // size / length
-  i32 size, length, offset, unused;
+  i64 step;   // size / length in units of 2^-32 ...
+  i64 start;  // where output pixel 0 lies
+  u32 low;    // ... and the step's next 32 bits
+  i32 size, length, offset;
 };
 
 struct ResizeRecord {
   Axis x, y;
 };
 
+// The same for filters that cover areas.
+struct Span {
+  f64 scale;  // size / length
+  i32 size, length, offset, unused;
+};
+
+struct SpanRecord {
+  Span x, y;
+};
+
+// Output to source: rows of a matrix. Positions are f32; the nearest pixel is found in f64.
+template <class T>
 struct WarpRecord {
-  f64 m[9];
+  T m[9];
   i32 width, height;
 };
 
@@ -37,13 +51,15 @@ struct SizeRecord {
 
 #if FKL_ON_DEVICE
 FKL_FN f64 floor_(f64 x) { return floor(x); }
+FKL_FN f32 floor_(f32 x) { return floorf(x); }
 FKL_FN f64 ceil_(f64 x) { return ceil(x); }
 #else
 FKL_FN f64 floor_(f64 x) { return __builtin_floor(x); }
+FKL_FN f32 floor_(f32 x) { return __builtin_floorf(x); }
 FKL_FN f64 ceil_(f64 x) { return __builtin_ceil(x); }
 #endif
 
-FKL_FN i64 clamp_index(i64 i, i64 size) { return i < 0 ? 0 : i >= size ? size - 1 : i; }
+FKL_FN i32 clamp_index(i32 i, i32 size) { return i < 0 ? 0 : i >= size ? size - 1 : i; }
 
 // The type that a scalar is weighted in, and the type of an interpolated result: 16-bit floats stay, integers give f32.
 template <class T> struct Weighted { typedef f32 type; typedef f32 result; };
@@ -82,7 +98,7 @@ FKL_FN R finish(const S& sum) {
 // -- crop, border ------------------------------------------------------------------------------------------------
 
 template <class Level, class Params>
-FKL_FN auto crop(const Params& p, i64 x, i64 y, i64 z, const CropRecord& r) {
+FKL_FN auto crop(const Params& p, i32 x, i32 y, i64 z, const CropRecord& r) {
   return Level::at(p, x + r.x, y + r.y, z * r.step);
 }
 
@@ -94,62 +110,69 @@ FKL_FN i64 modulo(i64 i, i64 n) {
 enum { BORDER_REPLICATE, BORDER_REFLECT, BORDER_WRAP, BORDER_REFLECT101 };
 
 template <int MODE>
-FKL_FN i64 extend(i64 i, i64 n) {
+FKL_FN i32 extend(i32 i, i32 n) {
   if (i >= 0 && i < n) return i;
   if constexpr (MODE == BORDER_REPLICATE) {
     return clamp_index(i, n);
   } else if constexpr (MODE == BORDER_WRAP) {
-    return modulo(i, n);
+    return i32(modulo(i, n));
   } else if constexpr (MODE == BORDER_REFLECT) {
-    const i64 m = modulo(i, 2 * n);
-    return m < n ? m : 2 * n - 1 - m;
+    const i64 m = modulo(i, 2 * i64(n));
+    return i32(m < n ? m : 2 * i64(n) - 1 - m);
   } else {
     if (n == 1) return 0;
-    const i64 m = modulo(i, 2 * n - 2);
-    return m < n ? m : 2 * n - 2 - m;
+    const i64 m = modulo(i, 2 * i64(n) - 2);
+    return i32(m < n ? m : 2 * i64(n) - 2 - m);
   }
 }
 
 template <class Level, int MODE, class Params>
-FKL_FN auto border(const Params& p, i64 x, i64 y, i64 z, const SizeRecord& r) {
+FKL_FN auto border(const Params& p, i32 x, i32 y, i64 z, const SizeRecord& r) {
   return Level::at(p, extend<MODE>(x, r.width), extend<MODE>(y, r.height), z);
 }
 
 template <class Level, class Params, class P>
-FKL_FN P border_constant(const Params& p, i64 x, i64 y, i64 z, const SizeRecord& r, const P& value) {
+FKL_FN P border_constant(const Params& p, i32 x, i32 y, i64 z, const SizeRecord& r, const P& value) {
   if (x < 0 || y < 0 || x >= r.width || y >= r.height) return value;
   return Level::at(p, x, y, z);
 }
 
 // -- resize ------------------------------------------------------------------------------------------------------
 
-FKL_FN bool inside(i64 x, i64 y, const ResizeRecord& r) {
+template <class Record>
+FKL_FN bool inside(i32 x, i32 y, const Record& r) {
   return x >= r.x.offset && y >= r.y.offset && x < r.x.offset + r.x.length && y < r.y.offset + r.y.length;
 }
 
-// Where an output index lies in the source, the pixel's centre being counted as the index itself.
-template <bool TOP_LEFT>
-FKL_FN f64 position(i64 i, const Axis& a) {
-  const f64 k = f64(i - a.offset);
-  return TOP_LEFT ? k * a.scale : (k + 0.5) * a.scale - 0.5;
+// Where an output index lies in the source, in units of 2^-32: its pixel's index, and how far it is to the next.
+struct Position {
+  i64 units;
+  FKL_MEMBER i32 index() const { return i32(units >> 32); }
+  // The lowest two bits are the error of the computation.
+  FKL_MEMBER f32 weight() const { return f32(i32(u32(units) >> 2)) * 9.31322574615478515625e-10f; }
+};
+
+FKL_FN Position position(i32 i, const Axis& a) {
+  const u32 k = u32(i - a.offset);
+  return {i64(k) * a.step + i64((u64(k) * a.low) >> 32) + a.start};
 }
 
-// ((2i + 1) * S) / (2T) in integers; top-left: min(S - 1, floor(i * scale)) in f64.
-template <bool TOP_LEFT>
-FKL_FN i64 nearest_index(i64 i, const Axis& a) {
-  const i64 k = i - a.offset;
-  if constexpr (TOP_LEFT) return clamp_index(i64(floor_(f64(k) * a.scale)), a.size);
-  return ((2 * k + 1) * a.size) / (2 * i64(a.length));
+// The older rule: min(S - 1, floor(i * scale)) in f64.
+FKL_FN i32 top_left_index(i32 i, const Span& a) { return clamp_index(i32(floor_(f64(i - a.offset) * a.scale)), a.size); }
+
+template <class Level, bool ROLL, class Params>
+FKL_FN auto resize_nearest(const Params& p, i32 x, i32 y, i64 z, const ResizeRecord& r) {
+  return Level::at(p, position(x, r.x).index(), position(y, r.y).index(), z);
 }
 
-template <class Level, bool ROLL, bool TOP_LEFT, class Params>
-FKL_FN auto resize_nearest(const Params& p, i64 x, i64 y, i64 z, const ResizeRecord& r) {
-  return Level::at(p, nearest_index<TOP_LEFT>(x, r.x), nearest_index<TOP_LEFT>(y, r.y), z);
+template <class Level, bool ROLL, class Params>
+FKL_FN auto resize_top_left_nearest(const Params& p, i32 x, i32 y, i64 z, const SpanRecord& r) {
+  return Level::at(p, top_left_index(x, r.x), top_left_index(y, r.y), z);
 }
 
 // Two taps an axis at sx, sy, read by `Tap`.
 template <class Level, bool ROLL, class Params>
-FKL_FN auto linear_taps(const Params& p, i64 x0, i64 x1, i64 y0, i64 y1, i64 z, f32 wx, f32 wy) {
+FKL_FN auto linear_taps(const Params& p, i32 x0, i32 x1, i32 y0, i32 y1, i64 z, f32 wx, f32 wy) {
   typedef typename Level::Pixel P;
   typedef Sum<P> S;
   S row[2];
@@ -170,12 +193,12 @@ FKL_FN auto linear_taps(const Params& p, i64 x0, i64 x1, i64 y0, i64 y1, i64 z, 
   }
 }
 
-template <class Level, bool ROLL, bool TOP_LEFT, class Params>
-FKL_FN auto resize_linear(const Params& p, i64 x, i64 y, i64 z, const ResizeRecord& r) {
-  const f64 sx = position<TOP_LEFT>(x, r.x), sy = position<TOP_LEFT>(y, r.y);
-  const i64 ix = i64(floor_(sx)), iy = i64(floor_(sy));
+template <class Level, bool ROLL, class Params>
+FKL_FN auto resize_linear(const Params& p, i32 x, i32 y, i64 z, const ResizeRecord& r) {
+  const Position sx = position(x, r.x), sy = position(y, r.y);
+  const i32 ix = sx.index(), iy = sy.index();
   return linear_taps<Level, ROLL>(p, clamp_index(ix, r.x.size), clamp_index(ix + 1, r.x.size), clamp_index(iy, r.y.size),
-                                  clamp_index(iy + 1, r.y.size), z, f32(sx - f64(ix)), f32(sy - f64(iy)));
+                                  clamp_index(iy + 1, r.y.size), z, sx.weight(), sy.weight());
 }
 
 // Keys' kernel at distance t >= 0 with parameter a.
@@ -187,11 +210,9 @@ FKL_FN f32 keys(f32 t, f32 a) {
 
 // A loop over taps; the same in every target and level, so that results do not depend on what is rolled.
 template <class Level, class Map, class Params>
-FKL_FN auto cubic_taps(const Params& p, f64 sx, f64 sy, i64 z, const Map& map) {
+FKL_FN auto cubic_taps(const Params& p, i32 ix, f32 tx, i32 iy, f32 ty, i64 z, const Map& map) {
   typedef typename Level::Pixel P;
   typedef Sum<P> S;
-  const i64 ix = i64(floor_(sx)), iy = i64(floor_(sy));
-  const f32 tx = f32(sx - f64(ix)), ty = f32(sy - f64(iy));
   S sum = {};
   _Pragma("unroll 1") for (int j = -1; j < 3; ++j) {
     S line = {};
@@ -207,34 +228,35 @@ FKL_FN auto cubic_taps(const Params& p, f64 sx, f64 sy, i64 z, const Map& map) {
 
 template <class Level>
 struct Clamped {
-  i64 width, height;
+  i32 width, height;
   template <class Params>
-  FKL_MEMBER typename Level::Pixel operator()(const Params& p, i64 x, i64 y, i64 z) const {
+  FKL_MEMBER typename Level::Pixel operator()(const Params& p, i32 x, i32 y, i64 z) const {
     return Level::at(p, clamp_index(x, width), clamp_index(y, height), z);
   }
 };
 
-template <class Level, bool ROLL, bool TOP_LEFT, class Params>
-FKL_FN auto resize_cubic(const Params& p, i64 x, i64 y, i64 z, const ResizeRecord& r) {
+template <class Level, bool ROLL, class Params>
+FKL_FN auto resize_cubic(const Params& p, i32 x, i32 y, i64 z, const ResizeRecord& r) {
   const Clamped<Level> map = {r.x.size, r.y.size};
-  return cubic_taps<Level>(p, position<TOP_LEFT>(x, r.x), position<TOP_LEFT>(y, r.y), z, map);
+  const Position sx = position(x, r.x), sy = position(y, r.y);
+  return cubic_taps<Level>(p, sx.index(), sx.weight(), sy.index(), sy.weight(), z, map);
 }
 
 // The source pixels that a box covers, each weighted by the part of it that is covered.
-template <class Level, bool ROLL, bool TOP_LEFT, class Params>
-FKL_FN auto resize_area(const Params& p, i64 x, i64 y, i64 z, const ResizeRecord& r) {
+template <class Level, bool ROLL, class Params>
+FKL_FN auto resize_area(const Params& p, i32 x, i32 y, i64 z, const SpanRecord& r) {
   typedef typename Level::Pixel P;
   typedef Sum<P> S;
   const f64 x0 = f64(x - r.x.offset) * r.x.scale, x1 = f64(x - r.x.offset + 1) * r.x.scale;
   const f64 y0 = f64(y - r.y.offset) * r.y.scale, y1 = f64(y - r.y.offset + 1) * r.y.scale;
-  const i64 first_x = clamp_index(i64(floor_(x0)), r.x.size), last_x = clamp_index(i64(ceil_(x1)) - 1, r.x.size);
-  const i64 first_y = clamp_index(i64(floor_(y0)), r.y.size), last_y = clamp_index(i64(ceil_(y1)) - 1, r.y.size);
+  const i32 first_x = clamp_index(i32(floor_(x0)), r.x.size), last_x = clamp_index(i32(ceil_(x1)) - 1, r.x.size);
+  const i32 first_y = clamp_index(i32(floor_(y0)), r.y.size), last_y = clamp_index(i32(ceil_(y1)) - 1, r.y.size);
   S sum = {};
-  _Pragma("unroll 1") for (i64 j = first_y; j <= last_y; ++j) {
-    const f64 low = f64(j) > y0 ? f64(j) : y0, high = f64(j + 1) < y1 ? f64(j + 1) : y1;
+  _Pragma("unroll 1") for (i32 j = first_y; j <= last_y; ++j) {
+    const f64 low = f64(j) > y0 ? f64(j) : y0, high = f64(j) + 1.0 < y1 ? f64(j) + 1.0 : y1;
     S line = {};
-    _Pragma("unroll 1") for (i64 i = first_x; i <= last_x; ++i) {
-      const f64 left = f64(i) > x0 ? f64(i) : x0, right = f64(i + 1) < x1 ? f64(i + 1) : x1;
+    _Pragma("unroll 1") for (i32 i = first_x; i <= last_x; ++i) {
+      const f64 left = f64(i) > x0 ? f64(i) : x0, right = f64(i) + 1.0 < x1 ? f64(i) + 1.0 : x1;
       accumulate(line, weighted<S>(Level::at(p, i, j, z)), f32((right - left) / r.x.scale));
     }
     accumulate(sum, line, f32((high - low) / r.y.scale));
@@ -246,9 +268,9 @@ FKL_FN auto resize_area(const Params& p, i64 x, i64 y, i64 z, const ResizeRecord
 template <bool CUBIC>
 struct Filter {
   f64 centre, stretch;
-  i64 first, last;
+  i32 first, last;
   f32 total;
-  FKL_MEMBER f32 weight(i64 tap) const {
+  FKL_MEMBER f32 weight(i32 tap) const {
     const f32 t = f32((f64(tap) + 0.5 - centre) / stretch), d = t < 0.0f ? -t : t;
     if constexpr (CUBIC) return keys(d, -0.5f);
     return d < 1.0f ? 1.0f - d : 0.0f;
@@ -256,40 +278,40 @@ struct Filter {
 };
 
 template <bool CUBIC>
-FKL_FN Filter<CUBIC> make_filter(i64 i, const Axis& a) {
+FKL_FN Filter<CUBIC> make_filter(i32 i, const Span& a) {
   Filter<CUBIC> f;
   f.stretch = a.scale > 1.0 ? a.scale : 1.0;
   f.centre = (f64(i - a.offset) + 0.5) * a.scale;
   const f64 support = (CUBIC ? 2.0 : 1.0) * f.stretch;
   const f64 low = f.centre - support + 0.5;
-  f.first = low > 0.0 ? i64(low) : 0;
-  const i64 end = i64(f.centre + support + 0.5);
+  f.first = low > 0.0 ? i32(low) : 0;
+  const i32 end = i32(f.centre + support + 0.5);
   f.last = (end < a.size ? end : a.size) - 1;
   f.total = 0.0f;
-  _Pragma("unroll 1") for (i64 k = f.first; k <= f.last; ++k) f.total += f.weight(k);
+  _Pragma("unroll 1") for (i32 k = f.first; k <= f.last; ++k) f.total += f.weight(k);
   return f;
 }
 
 template <class Level, bool CUBIC, class Params>
-FKL_FN auto resize_filtered(const Params& p, i64 x, i64 y, i64 z, const ResizeRecord& r) {
+FKL_FN auto resize_filtered(const Params& p, i32 x, i32 y, i64 z, const SpanRecord& r) {
   typedef typename Level::Pixel P;
   typedef Sum<P> S;
   const Filter<CUBIC> fx = make_filter<CUBIC>(x, r.x), fy = make_filter<CUBIC>(y, r.y);
   S sum = {};
-  _Pragma("unroll 1") for (i64 j = fy.first; j <= fy.last; ++j) {
+  _Pragma("unroll 1") for (i32 j = fy.first; j <= fy.last; ++j) {
     S line = {};
-    _Pragma("unroll 1") for (i64 i = fx.first; i <= fx.last; ++i)
+    _Pragma("unroll 1") for (i32 i = fx.first; i <= fx.last; ++i)
       accumulate(line, weighted<S>(Level::at(p, i, j, z)), fx.weight(i) / fx.total);
     accumulate(sum, line, fy.weight(j) / fy.total);
   }
   return finish<Result<P>>(sum);
 }
-template <class Level, bool ROLL, bool TOP_LEFT, class Params>
-FKL_FN auto resize_antialias_linear(const Params& p, i64 x, i64 y, i64 z, const ResizeRecord& r) {
+template <class Level, bool ROLL, class Params>
+FKL_FN auto resize_antialias_linear(const Params& p, i32 x, i32 y, i64 z, const SpanRecord& r) {
   return resize_filtered<Level, false>(p, x, y, z, r);
 }
-template <class Level, bool ROLL, bool TOP_LEFT, class Params>
-FKL_FN auto resize_antialias_cubic(const Params& p, i64 x, i64 y, i64 z, const ResizeRecord& r) {
+template <class Level, bool ROLL, class Params>
+FKL_FN auto resize_antialias_cubic(const Params& p, i32 x, i32 y, i64 z, const SpanRecord& r) {
   return resize_filtered<Level, true>(p, x, y, z, r);
 }
 
@@ -298,9 +320,9 @@ FKL_FN auto resize_antialias_cubic(const Params& p, i64 x, i64 y, i64 z, const R
 // A level seen without bounds: outside it is 0, unless it extends itself (EXTENDED).
 template <class Level, bool EXTENDED>
 struct Outside {
-  i64 width, height;
+  i32 width, height;
   template <class Params>
-  FKL_MEMBER typename Level::Pixel operator()(const Params& p, i64 x, i64 y, i64 z) const {
+  FKL_MEMBER typename Level::Pixel operator()(const Params& p, i32 x, i32 y, i64 z) const {
     if constexpr (EXTENDED) {
       return Level::at(p, x, y, z);
     } else {
@@ -312,45 +334,36 @@ struct Outside {
   }
 };
 
-// 1 / w by a float reciprocal and two steps of Newton: exact for powers of two, else within some units of the last place,
-// and several times cheaper than a division in f64.
-FKL_FN f64 reciprocal(f64 w) {
-  const f64 size = magnitude(w);
-  if (!(size > 1e-30 && size < 1e30)) return 1.0 / w;
-  f64 r = f64(1.0f / f32(w));
-  r = r * (2.0 - w * r);
-  return r * (2.0 - w * r);
-}
-
 // The source position of an output pixel; far outside, and without one (w = 0), a place no image reaches.
-FKL_FN void warped(i64 x, i64 y, const WarpRecord& r, f64& sx, f64& sy) {
-  const f64 w = (r.m[6] * f64(x) + r.m[7] * f64(y)) + r.m[8];
-  const f64 u = (r.m[0] * f64(x) + r.m[1] * f64(y)) + r.m[2], v = (r.m[3] * f64(x) + r.m[4] * f64(y)) + r.m[5];
-  const f64 far = 1073741824.0;
-  const f64 k = reciprocal(w);
-  sx = w != 0.0 ? u * k : -far;
-  sy = w != 0.0 ? v * k : -far;
+template <class T>
+FKL_FN void warped(i32 x, i32 y, const WarpRecord<T>& r, T& sx, T& sy) {
+  const T w = (r.m[6] * T(x) + r.m[7] * T(y)) + r.m[8];
+  const T u = (r.m[0] * T(x) + r.m[1] * T(y)) + r.m[2], v = (r.m[3] * T(x) + r.m[4] * T(y)) + r.m[5];
+  const T far = T(1073741824.0);
+  const T k = T(1) / w;
+  sx = w != T(0) ? u * k : -far;
+  sy = w != T(0) ? v * k : -far;
   if (!(sx > -far && sx < far)) sx = sx >= far ? far : -far;
   if (!(sy > -far && sy < far)) sy = sy >= far ? far : -far;
 }
 
 template <class Level, bool ROLL, bool EXTENDED, class Params>
-FKL_FN auto warp_nearest(const Params& p, i64 x, i64 y, i64 z, const WarpRecord& r) {
+FKL_FN auto warp_nearest(const Params& p, i32 x, i32 y, i64 z, const WarpRecord<f64>& r) {
   f64 sx, sy;
   warped(x, y, r, sx, sy);
   const Outside<Level, EXTENDED> map = {r.width, r.height};
-  return map(p, i64(floor_(sx + 0.5)), i64(floor_(sy + 0.5)), z);
+  return map(p, i32(floor_(sx + 0.5)), i32(floor_(sy + 0.5)), z);
 }
 
 template <class Level, bool ROLL, bool EXTENDED, class Params>
-FKL_FN auto warp_linear(const Params& p, i64 x, i64 y, i64 z, const WarpRecord& r) {
+FKL_FN auto warp_linear(const Params& p, i32 x, i32 y, i64 z, const WarpRecord<f32>& r) {
   typedef typename Level::Pixel P;
   typedef Sum<P> S;
-  f64 sx, sy;
+  f32 sx, sy;
   warped(x, y, r, sx, sy);
   const Outside<Level, EXTENDED> map = {r.width, r.height};
-  const i64 ix = i64(floor_(sx)), iy = i64(floor_(sy));
-  const f32 wx = f32(sx - f64(ix)), wy = f32(sy - f64(iy));
+  const f32 fx = floor_(sx), fy = floor_(sy), wx = sx - fx, wy = sy - fy;
+  const i32 ix = i32(fx), iy = i32(fy);
   if constexpr (!ROLL) {
     // All four taps are asked for before the first is used.
     const P a = map(p, ix, iy, z), b = map(p, ix + 1, iy, z), c = map(p, ix, iy + 1, z), d = map(p, ix + 1, iy + 1, z);
@@ -367,11 +380,12 @@ FKL_FN auto warp_linear(const Params& p, i64 x, i64 y, i64 z, const WarpRecord& 
 }
 
 template <class Level, bool ROLL, bool EXTENDED, class Params>
-FKL_FN auto warp_cubic(const Params& p, i64 x, i64 y, i64 z, const WarpRecord& r) {
-  f64 sx, sy;
+FKL_FN auto warp_cubic(const Params& p, i32 x, i32 y, i64 z, const WarpRecord<f32>& r) {
+  f32 sx, sy;
   warped(x, y, r, sx, sy);
   const Outside<Level, EXTENDED> map = {r.width, r.height};
-  return cubic_taps<Level>(p, sx, sy, z, map);
+  const f32 fx = floor_(sx), fy = floor_(sy);
+  return cubic_taps<Level>(p, i32(fx), sx - fx, i32(fy), sy - fy, z, map);
 }
 
 // -- deinterlace -------------------------------------------------------------------------------------------------
@@ -392,16 +406,16 @@ FKL_FN pixel<T, C> mean(const pixel<T, C>& a, const pixel<T, C>& b) {
 }
 
 template <class Level, class Params>
-FKL_FN auto deinterlace_blend(const Params& p, i64 x, i64 y, i64 z, const SizeRecord&) {
+FKL_FN auto deinterlace_blend(const Params& p, i32 x, i32 y, i64 z, const SizeRecord&) {
   const auto here = Level::at(p, x, y, z);
   return y == 0 ? here : mean(here, Level::at(p, x, y - 1, z));
 }
 
 template <class Level, int KEEP, class Params>
-FKL_FN auto deinterlace_linear(const Params& p, i64 x, i64 y, i64 z, const SizeRecord& r) {
+FKL_FN auto deinterlace_linear(const Params& p, i32 x, i32 y, i64 z, const SizeRecord& r) {
   const bool kept = (y & 1) == KEEP;
-  const i64 above = kept ? y : y > 0 ? y - 1 : y + 1 < r.height ? y + 1 : y;
-  const i64 below = kept ? y : y + 1 < r.height ? y + 1 : y > 0 ? y - 1 : y;
+  const i32 above = kept ? y : y > 0 ? y - 1 : y + 1 < r.height ? y + 1 : y;
+  const i32 below = kept ? y : y + 1 < r.height ? y + 1 : y > 0 ? y - 1 : y;
   const auto a = Level::at(p, x, above, z);
   return above == below ? a : mean(a, Level::at(p, x, below, z));
 }

@@ -5,50 +5,52 @@
 
 namespace fkl {
 
-// Size of the output in pixels. Tight arrays are handed in as one long row. `wide`: every address and stride allows the
-// format's widest words. `longest`: which of width, height and planes (0, 1, 2) the grid has in its x.
+// Size of the output in pixels. Tight arrays are handed in as one long row. `cells`: runs of V pixels a row that are
+// moved as wide words, 0 where an address or a stride forbids them. `longest`: which of width, height and planes
+// (0, 1, 2) the grid has in its x.
 struct Extents {
   i64 width;
   i64 height;
   i64 planes;
-  i32 wide;
+  i64 cells;
   i32 longest;
+  i32 unused;
 };
 
 #if FKL_ON_DEVICE
 
-// V pixels of one row: neighbours moved as wide words, or, where alignment or the row's end forbids that, one by one,
-// `step` apart.
+// Where a thread stands. Only the grid's x may exceed 65,535: whichever of columns, rows and planes needs that is put
+// there by the host, and fetched from there. (A loop over rows and planes would do as well, and costs a quarter of the
+// compile time.)
+struct Place {
+  i64 column, row, plane;
+};
+
+FKL_FN Place place(const Extents& out) {
+  const u32 column = out.longest == 0 ? blockIdx.x : out.longest == 1 ? blockIdx.y : blockIdx.z;
+  const u32 row = out.longest == 1 ? blockIdx.x : blockIdx.y;
+  return {i64(column) * blockDim.x + threadIdx.x, i64(row) * blockDim.y + threadIdx.y,
+          i64(out.longest == 2 ? blockIdx.x : blockIdx.z)};
+}
+
+// The first `cells` threads of a row move V neighbours each, as wide words; the others one pixel each of what remains.
 template <class Chain, int V, class Params>
-FKL_FN void run_cell(const Params& p, i64 x, i64 y, i64 z, i64 step, bool wide) {
-  if (V > 1 && wide) {
+FKL_FN void run_grid(const Params& p) {
+  const Place at = place(p.out);
+  const i64 y = at.row, z = at.plane;
+  if (y >= p.out.height) return;
+  if (V > 1 && at.column < p.out.cells) {
+    const i64 x = at.column * V;
     typename Chain::Source::Pixel in[V];
     typename Chain::Target::Pixel out[V];
     Chain::Source::load_run(Chain::source(p, z), x, y, z, in);
     FKL_UNROLL
     for (int i = 0; i < V; ++i) out[i] = Chain::body(p, x + i, y, z, in[i]);
     Chain::Target::store_run(p.dst, x, y, z, out);
-    return;
-  }
-  // Kept rolled: a body costs compile time wherever it stands, and the compiler would copy it.
-  _Pragma("unroll 1") for (int i = 0; i < V; ++i, x += step)
+  } else {
+    const i64 x = at.column + p.out.cells * (V - 1);
     if (x < p.out.width) Chain::Target::store(p.dst, x, y, z, Chain::at(p, x, y, z));
-}
-
-// A block walks blockDim.x * V pixels of a row. Threads take V neighbours each, or, without wide words, every
-// blockDim.x-th pixel, so that a warp's accesses stay together. Only the grid's x may exceed 65,535: whichever of
-// columns, rows and planes needs that is put there by the host, and fetched from there. (A loop over rows and planes
-// would do as well, and costs a quarter of the compile time.)
-template <class Chain, int V, class Params>
-FKL_FN void run_grid(const Params& p) {
-  const u32 column = p.out.longest == 0 ? blockIdx.x : p.out.longest == 1 ? blockIdx.y : blockIdx.z;
-  const u32 row = p.out.longest == 1 ? blockIdx.x : blockIdx.y;
-  const i64 z = p.out.longest == 2 ? blockIdx.x : blockIdx.z;
-  const i64 y = i64(row) * blockDim.y + threadIdx.y;
-  const bool aligned = V > 1 && p.out.wide;
-  const i64 x = i64(column) * blockDim.x * V + (aligned ? threadIdx.x * V : threadIdx.x);
-  if (x >= p.out.width || y >= p.out.height) return;
-  run_cell<Chain, V>(p, x, y, z, aligned ? 1 : blockDim.x, aligned && x + V <= p.out.width);
+  }
 }
 
 #define FKL_KERNEL(Params, Chain, V)                                                                            \
@@ -59,10 +61,8 @@ FKL_FN void run_grid(const Params& p) {
 // A chain with geometry: a pixel a thread, whatever it reads.
 template <class Chain, class Params>
 FKL_FN void run_sampled(const Params& p) {
-  const u32 column = p.out.longest == 0 ? blockIdx.x : p.out.longest == 1 ? blockIdx.y : blockIdx.z;
-  const u32 row = p.out.longest == 1 ? blockIdx.x : blockIdx.y;
-  const i64 z = p.out.longest == 2 ? blockIdx.x : blockIdx.z;
-  const i64 x = i64(column) * blockDim.x + threadIdx.x, y = i64(row) * blockDim.y + threadIdx.y;
+  const Place at = place(p.out);
+  const i64 x = at.column, y = at.row, z = at.plane;
   if (x < p.out.width && y < p.out.height) Chain::Target::store(p.dst, x, y, z, Chain::at(p, x, y, z));
 }
 

@@ -29,6 +29,8 @@ def check(width, height, planes, pixels):
     g = launch_grid(width, height, planes, pixels)
     assert 1 <= g.block_x * g.block_y <= BLOCK
     assert all(1 <= n <= limit for n, limit in zip((g.x, g.y, g.z), LIMITS, strict=True))
-    assert (covered(g, 0) - 1) * g.block_x * pixels < width <= covered(g, 0) * g.block_x * pixels
+    assert g.cells == (width // pixels if pixels > 1 else 0)
+    threads = g.cells + width - g.cells * pixels
+    assert (covered(g, 0) - 1) * g.block_x < threads <= covered(g, 0) * g.block_x
     assert (covered(g, 1) - 1) * g.block_y < height <= covered(g, 1) * g.block_y
     assert covered(g, 2) == planes
