@@ -30,7 +30,7 @@ def generate(plan: Plan) -> str:
     lines = [f'#include "{h}"' for h in headers]
     lines += ["using namespace fkl;", ""]
     if plan.plane_slots:
-        lines.append("struct Plane {")
+        lines.append("struct alignas(8) Plane {")
         lines += [f"  {slot.field.ctype} {slot.name};" for slot in plan.plane_slots]
         lines += ["};", f'static_assert(sizeof(Plane) == {plan.plane_size}, "plane record");', ""]
     lines += ["struct alignas(8) Params {", "  Extents out;"]
@@ -56,7 +56,7 @@ def generate_divergent(layout: Any) -> str:
     plans = layout.plans
     headers = dict.fromkeys(["fkl/kernel.h", *(h for plan in plans for op in plan.ops for h in op.headers)])
     lines = [f'#include "{h}"' for h in headers]
-    lines += ["using namespace fkl;", "", "struct Plane {", "  i32 which;", "  i32 unused;"]
+    lines += ["using namespace fkl;", "", "struct alignas(8) Plane {", "  i32 which;", "  i32 unused;"]
     lines += [f"  {slot.field.ctype} {slot.name};" for slot in layout.plane_slots]
     lines += ["};", f'static_assert(sizeof(Plane) == {layout.plane_size}, "plane record");', ""]
     lines += ["struct alignas(8) Params {", "  Extents out;"]
@@ -97,7 +97,7 @@ def _chain(plan: Plan, prefix: str = "") -> list[str]:
     lines = [
         "struct Level0 {", f"  typedef {source} Source;", f"  typedef {plan.dtypes[cuts[0]].cpixel} Pixel;", *load,
         f"  FKL_FN Pixel at({_SAMPLE}) {{",
-        "    auto a0 = Source::load(source(p, z), x, y, z);",
+        "    auto a0 = Source::load(source(p, z), u32(x), u32(y), z);",
         *_statements(plan, names, 1, cuts[0], "a0"),
         "  }",
         "};",

@@ -13,7 +13,19 @@ from fkl.gpu import GpuChain
 from fkl.grid import EMPTY, launch_grid
 from fkl.host import HostChain, run_block
 from fkl.operations.base import Extents, Operation
-from fkl.plan import GRID_OFFSET, HEAD, INLINE_TABLE, PARAMETER_LIMIT, ChainError, Plan, Slot, Structure, check_chain, make_plan
+from fkl.plan import (
+    GRID_OFFSET,
+    HEAD,
+    INLINE_TABLE,
+    PARAMETER_LIMIT,
+    ChainError,
+    Plan,
+    Slot,
+    Structure,
+    check_chain,
+    check_sampled,
+    make_plan,
+)
 from fkl.variant import gpu_library, host_function
 
 __all__ = ["DivergentKernel", "compose_divergent"]
@@ -203,6 +215,7 @@ class DivergentKernel:
             for rank, z in enumerate(own):
                 ranks[z] = rank
             extents = list_extents([arrays[z] for z in own])
+            check_sampled(extents)
             result = plan.out_extents(extents)
             values.append(plan.values(extents))
             if result.planes != len(own):

@@ -144,6 +144,8 @@ class Plan(NamedTuple):
         ValueError
             A value that the chain's type cannot hold, or that does not fit the size; the message names the operation.
         """
+        if not self.elementwise:
+            check_sampled(extents)
         out = []
         for i, op in enumerate(self.ops):
             after = op.extents(extents, self.dtypes[i], self.lowered[i].out)
@@ -167,6 +169,15 @@ def located(index: int, op: Operation, function, *args):  # type: ignore[no-unty
         return function(*args)
     except (TypeError, ValueError) as error:
         raise type(error)(f"operation {index}, {op!r:.120}: {error}") from None
+
+
+def check_sampled(extents: Extents) -> None:
+    """Refuse sizes beyond the 32-bit columns and rows that chains with geometry count in."""
+    if max(extents.width, extents.height) >= 2**31:
+        raise ValueError(
+            f"images of {extents.width} x {extents.height} pixels (width x height): a chain with geometry or ReadYUV, "
+            "or one of several, takes fewer than 2^31 columns and rows"
+        )
 
 
 def check_chain(ops: Sequence[object]) -> tuple[Operation, ...]:

@@ -70,7 +70,7 @@ class Crop(Geometry):
         return x, y, w, h
 
     def sample(self, dtype: DType, *, extended: bool, roll: bool) -> Sampled:
-        field = Field("CropRecord", 16, 4, self.rectangles is not None)
+        field = Field("CropRecord", 12, 4, self.rectangles is not None)
         return Sampled("crop<{L}>(p, x, y, z, {0})", (field,), dtype, extended=False)
 
     def plane_values(self, dtype: DType, width: int, height: int, plane: int, extents: Extents) -> tuple[bytes, ...]:
@@ -83,7 +83,7 @@ class Crop(Geometry):
                 "(width x height); put a BorderReader before the Crop, or move the rectangle"
             )
         step = 0 if self.rectangles is not None and extents.planes == 1 else 1
-        return (struct.pack("<4i", x, y, step, 0),)
+        return (struct.pack("<3i", x, y, step),)
 
     def extents(self, extents: Extents, before: DType, after: DType) -> Extents:
         if self.rectangles is None:
@@ -167,10 +167,10 @@ class Resize(Geometry):
         name = f"antialias_{self.interp}" if self.antialias else self.interp
         name = "top_left_nearest" if self._older_nearest else name
         code = f"resize_{name}<{{L}}, {str(roll).lower()}>(p, x, y, z, {{0}})"
-        fields = [Field("SpanRecord", 48, 8) if self._spans else Field("ResizeRecord", 64, 8)]
+        fields = [Field("SpanRecord", 48, 8) if self._spans else Field("ResizeRecord", 48, 8)]
         if self.background is not None:
-            fields.append(pixel_field(out))
-            code = f"inside(x, y, {{0}}) ? {code} : {{1}}"
+            fields += [pixel_field(out), Field("ContentRecord", 16, 4)]
+            code = f"inside(x, y, {{2}}) ? {code} : {{1}}"
         return Sampled(code, tuple(fields), out, extended=False, taps=_TAPS[self.interp])
 
     @property
@@ -192,10 +192,10 @@ class Resize(Geometry):
         pixel further. Both are rounded up and the sum is truncated, so that the unit added here keeps it from falling
         below a position that is a whole number."""
         step = -(-(size << 64) // length)
-        start = 1
+        start = 1 - (offset * size << 32) // length
         if self.centers == "half_pixel":
             start += -(-(size << 32) // (2 * length)) - (0 if self.interp == "nearest" else 1 << 31)
-        return struct.pack("<qqI3i", step >> 32, start, step & 0xFFFFFFFF, size, length, offset)
+        return struct.pack("<qqIi", step >> 32, start, step & 0xFFFFFFFF, size)
 
     def content(self, width: int, height: int) -> tuple[int, int, int, int]:
         """Offset and size of the content, ``(x, y, width, height)``, for a source of this size."""
@@ -236,7 +236,7 @@ class Resize(Geometry):
         if self.background is None:
             return (record,)
         out = dtype if self.interp == "nearest" else interpolated(dtype)
-        return record, pixel_bytes(out, self.background, "Resize: background")
+        return record, pixel_bytes(out, self.background, "Resize: background"), struct.pack("<4i", x, y, x + w, y + h)
 
     def extents(self, extents: Extents, before: DType, after: DType) -> Extents:
         return extents._replace(width=self.width, height=self.height, sizes=None, extended=False, rank=max(extents.rank, 2))

@@ -122,8 +122,8 @@ struct VideoRecord {
 
 template <class T>
 FKL_FN pixel<f32, 3> video_to_rgb(const pixel<T, 3>& a, const VideoRecord& m) {
-  const f32 y = (f32(number<T>::get(a.v[0])) - m.luma_offset) * m.luma;
-  const f32 u = f32(number<T>::get(a.v[1])) - m.chroma_offset, v = f32(number<T>::get(a.v[2])) - m.chroma_offset;
+  const f32 y = (to_float<f32>(a.v[0]) - m.luma_offset) * m.luma;
+  const f32 u = to_float<f32>(a.v[1]) - m.chroma_offset, v = to_float<f32>(a.v[2]) - m.chroma_offset;
   return {{y + m.red_v * v, (y + m.green_u * u) + m.green_v * v, y + m.blue_u * u}};
 }
 
@@ -133,7 +133,7 @@ struct VideoInverse {
 
 template <class T>
 FKL_FN pixel<f32, 3> rgb_to_video(const pixel<T, 3>& a, const VideoInverse& m) {
-  const f32 r = f32(number<T>::get(a.v[0])), g = f32(number<T>::get(a.v[1])), b = f32(number<T>::get(a.v[2]));
+  const f32 r = to_float<f32>(a.v[0]), g = to_float<f32>(a.v[1]), b = to_float<f32>(a.v[2]);
   const f32 y = (m.red * r + m.green * g) + m.blue * b;
   return {{y * m.luma + m.luma_offset, (b - y) * m.u + m.chroma_offset, (r - y) * m.v + m.chroma_offset}};
 }

@@ -44,6 +44,20 @@ FKL_FN To to_integer(F x) {
   return truncate<To>(ROUND ? round_even(x) : x);
 }
 
+// Any scalar as f32 or f64. On the GPU through 32 bits: the conversions of 8 and 16 bits are several times slower there.
+template <class F, class From>
+FKL_FN F to_float(From x) {
+  using N = number<From>;
+#if FKL_ON_DEVICE
+  if constexpr (same<F, f32> && N::is_integer && N::bits < 32) {
+    i32 wide = x;
+    asm("" : "+r"(wide));  // or the compiler would see through it
+    return f32(wide);
+  }
+#endif
+  return F(N::get(x));
+}
+
 // A finite x no larger than `most` in magnitude; infinities and NaN as they are.
 template <class F>
 FKL_FN F clamp_finite(F x, F most) {
@@ -62,7 +76,9 @@ FKL_FN To cast_scalar(From x) {
   } else if constexpr (N::is_float && number<To>::is_integer) {
     return to_integer<To, false>(N::get(x));
   } else if constexpr (number<To>::is_half) {
-    return from_f32<To>(f32(N::get(x)));  // 64-bit sources round twice, by definition
+    return from_f32<To>(to_float<f32>(x));  // 64-bit sources round twice, by definition
+  } else if constexpr (number<To>::is_float) {
+    return to_float<To>(x);
   } else {
     return To(N::get(x));
   }

@@ -12,16 +12,20 @@ namespace fkl {
 struct CropRecord {
   i32 x, y;
   i32 step;  // 0: one source plane for all output planes
-  i32 unused;
 };
 
-// One axis of a resize: `size` pixels of source, mapped to `length` pixels of output from `offset` on. Positions are
-// fixed-point with 32 bits of fraction: exact to 2^-30 for every size, and cheap where f64 is slow.
+// One axis of a resize from `size` pixels. Positions are fixed-point with 32 bits of fraction: exact to 2^-30 for every
+// size, and cheap where f64 is slow.
 struct Axis {
-  i64 step;   // size / length in units of 2^-32 ...
+  i64 step;   // source pixels an output pixel, in units of 2^-32 ...
   i64 start;  // where output pixel 0 lies
   u32 low;    // ... and the step's next 32 bits
-  i32 size, length, offset;
+  i32 size;
+};
+
+// What of a letterboxed output is content: columns and rows from the first to before the last.
+struct ContentRecord {
+  i32 left, top, right, bottom;
 };
 
 struct ResizeRecord {
@@ -59,7 +63,13 @@ FKL_FN f32 floor_(f32 x) { return __builtin_floorf(x); }
 FKL_FN f64 ceil_(f64 x) { return __builtin_ceil(x); }
 #endif
 
+#if FKL_ON_DEVICE
+FKL_FN i32 clamp_index(i32 i, i32 size) { return min(max(i, 0), size - 1); }
+#else
 FKL_FN i32 clamp_index(i32 i, i32 size) { return i < 0 ? 0 : i >= size ? size - 1 : i; }
+#endif
+
+FKL_FN bool within(i32 i, i32 size) { return u32(i) < u32(size); }
 
 // The type that a scalar is weighted in, and the type of an interpolated result: 16-bit floats stay, integers give f32.
 template <class T> struct Weighted { typedef f32 type; typedef f32 result; };
@@ -75,7 +85,7 @@ using Result = pixel<typename Weighted<typename Pixel::scalar>::result, int(Pixe
 template <class S, class P>
 FKL_FN S weighted(const P& a) {
   S r;
-  FKL_CHANNELS(c, int(P::channels)) r.v[c] = typename S::scalar(number<typename P::scalar>::get(a.v[c]));
+  FKL_CHANNELS(c, int(P::channels)) r.v[c] = to_float<typename S::scalar>(a.v[c]);
   return r;
 }
 template <class S>
@@ -83,10 +93,14 @@ FKL_FN void accumulate(S& sum, const S& a, typename S::scalar w) {
   FKL_CHANNELS(c, int(S::channels)) sum.v[c] = sum.v[c] + a.v[c] * w;
 }
 template <class S>
-FKL_FN S lerp(const S& a, const S& b, f32 w) {
+FKL_FN S mix(const S& a, const S& b, f32 u, f32 w) {
   S r;
-  FKL_CHANNELS(c, int(S::channels)) r.v[c] = a.v[c] * typename S::scalar(1.0f - w) + b.v[c] * typename S::scalar(w);
+  FKL_CHANNELS(c, int(S::channels)) r.v[c] = a.v[c] * typename S::scalar(u) + b.v[c] * typename S::scalar(w);
   return r;
+}
+template <class S>
+FKL_FN S lerp(const S& a, const S& b, f32 w) {
+  return mix(a, b, 1.0f - w, w);
 }
 template <class R, class S>
 FKL_FN R finish(const S& sum) {
@@ -111,7 +125,7 @@ enum { BORDER_REPLICATE, BORDER_REFLECT, BORDER_WRAP, BORDER_REFLECT101 };
 
 template <int MODE>
 FKL_FN i32 extend(i32 i, i32 n) {
-  if (i >= 0 && i < n) return i;
+  if (within(i, n)) return i;
   if constexpr (MODE == BORDER_REPLICATE) {
     return clamp_index(i, n);
   } else if constexpr (MODE == BORDER_WRAP) {
@@ -133,15 +147,14 @@ FKL_FN auto border(const Params& p, i32 x, i32 y, i64 z, const SizeRecord& r) {
 
 template <class Level, class Params, class P>
 FKL_FN P border_constant(const Params& p, i32 x, i32 y, i64 z, const SizeRecord& r, const P& value) {
-  if (x < 0 || y < 0 || x >= r.width || y >= r.height) return value;
+  if (!within(x, r.width) || !within(y, r.height)) return value;
   return Level::at(p, x, y, z);
 }
 
 // -- resize ------------------------------------------------------------------------------------------------------
 
-template <class Record>
-FKL_FN bool inside(i32 x, i32 y, const Record& r) {
-  return x >= r.x.offset && y >= r.y.offset && x < r.x.offset + r.x.length && y < r.y.offset + r.y.length;
+FKL_FN bool inside(i32 x, i32 y, const ContentRecord& r) {
+  return x >= r.left && y >= r.top && x < r.right && y < r.bottom;
 }
 
 // Where an output index lies in the source, in units of 2^-32: its pixel's index, and how far it is to the next.
@@ -153,8 +166,7 @@ struct Position {
 };
 
 FKL_FN Position position(i32 i, const Axis& a) {
-  const u32 k = u32(i - a.offset);
-  return {i64(k) * a.step + i64((u64(k) * a.low) >> 32) + a.start};
+  return {i * a.step + i64((u64(u32(i)) * a.low) >> 32) + a.start};
 }
 
 // The older rule: min(S - 1, floor(i * scale)) in f64.
@@ -327,7 +339,7 @@ struct Outside {
       return Level::at(p, x, y, z);
     } else {
       // Read in any case, from the nearest pixel inside: without branches the loads of several taps overlap.
-      const bool in = x >= 0 && y >= 0 && x < width && y < height;
+      const bool in = within(x, width) & within(y, height);
       const typename Level::Pixel v = Level::at(p, clamp_index(x, width), clamp_index(y, height), z);
       return in ? v : typename Level::Pixel{};
     }
@@ -341,10 +353,8 @@ FKL_FN void warped(i32 x, i32 y, const WarpRecord<T>& r, T& sx, T& sy) {
   const T u = (r.m[0] * T(x) + r.m[1] * T(y)) + r.m[2], v = (r.m[3] * T(x) + r.m[4] * T(y)) + r.m[5];
   const T far = T(1073741824.0);
   const T k = T(1) / w;
-  sx = w != T(0) ? u * k : -far;
-  sy = w != T(0) ? v * k : -far;
-  if (!(sx > -far && sx < far)) sx = sx >= far ? far : -far;
-  if (!(sy > -far && sy < far)) sy = sy >= far ? far : -far;
+  sx = smaller(larger(u * k, -far), far);  // NaN, from 0 / 0, becomes -far
+  sy = smaller(larger(v * k, -far), far);
 }
 
 template <class Level, bool ROLL, bool EXTENDED, class Params>
@@ -362,9 +372,18 @@ FKL_FN auto warp_linear(const Params& p, i32 x, i32 y, i64 z, const WarpRecord<f
   f32 sx, sy;
   warped(x, y, r, sx, sy);
   const Outside<Level, EXTENDED> map = {r.width, r.height};
-  const f32 fx = floor_(sx), fy = floor_(sy), wx = sx - fx, wy = sy - fy;
-  const i32 ix = i32(fx), iy = i32(fy);
-  if constexpr (!ROLL) {
+  const i32 ix = i32(floor_(sx)), iy = i32(floor_(sy));
+  const f32 wx = sx - f32(ix), wy = sy - f32(iy);
+  if constexpr (!ROLL && !EXTENDED && number<typename P::scalar>::is_integer) {
+    // Integers are finite: outside of the image the weight may be 0 instead of the pixel.
+    const bool left = within(ix, r.width), right = within(ix + 1, r.width);
+    const bool top = within(iy, r.height), bottom = within(iy + 1, r.height);
+    const i32 x0 = clamp_index(ix, r.width), x1 = clamp_index(ix + 1, r.width);
+    const i32 y0 = clamp_index(iy, r.height), y1 = clamp_index(iy + 1, r.height);
+    const P a = Level::at(p, x0, y0, z), b = Level::at(p, x1, y0, z), c = Level::at(p, x0, y1, z), d = Level::at(p, x1, y1, z);
+    const f32 w0 = left ? 1.0f - wx : 0.0f, w1 = right ? wx : 0.0f, v0 = top ? 1.0f - wy : 0.0f, v1 = bottom ? wy : 0.0f;
+    return finish<Result<P>>(mix(mix(weighted<S>(a), weighted<S>(b), w0, w1), mix(weighted<S>(c), weighted<S>(d), w0, w1), v0, v1));
+  } else if constexpr (!ROLL) {
     // All four taps are asked for before the first is used.
     const P a = map(p, ix, iy, z), b = map(p, ix + 1, iy, z), c = map(p, ix, iy + 1, z), d = map(p, ix + 1, iy + 1, z);
     return finish<Result<P>>(lerp(lerp(weighted<S>(a), weighted<S>(b), wx), lerp(weighted<S>(c), weighted<S>(d), wx), wy));
@@ -384,8 +403,8 @@ FKL_FN auto warp_cubic(const Params& p, i32 x, i32 y, i64 z, const WarpRecord<f3
   f32 sx, sy;
   warped(x, y, r, sx, sy);
   const Outside<Level, EXTENDED> map = {r.width, r.height};
-  const f32 fx = floor_(sx), fy = floor_(sy);
-  return cubic_taps<Level>(p, i32(fx), sx - fx, i32(fy), sy - fy, z, map);
+  const i32 ix = i32(floor_(sx)), iy = i32(floor_(sy));
+  return cubic_taps<Level>(p, ix, sx - f32(ix), iy, sy - f32(iy), z, map);
 }
 
 // -- deinterlace -------------------------------------------------------------------------------------------------

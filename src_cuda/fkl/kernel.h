@@ -27,10 +27,15 @@ struct Place {
 };
 
 FKL_FN Place place(const Extents& out) {
-  const u32 column = out.longest == 0 ? blockIdx.x : out.longest == 1 ? blockIdx.y : blockIdx.z;
-  const u32 row = out.longest == 1 ? blockIdx.x : blockIdx.y;
-  return {i64(column) * blockDim.x + threadIdx.x, i64(row) * blockDim.y + threadIdx.y,
-          i64(out.longest == 2 ? blockIdx.x : blockIdx.z)};
+  u32 column, row, plane;
+  asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(column));
+  asm volatile("mov.u32 %0, %%ctaid.y;" : "=r"(row));
+  asm volatile("mov.u32 %0, %%ctaid.z;" : "=r"(plane));
+  const u32 x = column;
+  column = out.longest == 0 ? x : out.longest == 1 ? row : plane;
+  row = out.longest == 1 ? x : row;
+  plane = out.longest == 2 ? x : plane;
+  return {i64(column) * blockDim.x + threadIdx.x, i64(row) * blockDim.y + threadIdx.y, i64(plane)};
 }
 
 // The first `cells` threads of a row move V neighbours each, as wide words; the others one pixel each of what remains.
@@ -62,8 +67,10 @@ FKL_FN void run_grid(const Params& p) {
 template <class Chain, class Params>
 FKL_FN void run_sampled(const Params& p) {
   const Place at = place(p.out);
-  const i64 x = at.column, y = at.row, z = at.plane;
-  if (x < p.out.width && y < p.out.height) Chain::Target::store(p.dst, x, y, z, Chain::at(p, x, y, z));
+  // Neither columns nor rows reach 2^31 here.
+  const u32 x = u32(at.column), y = u32(at.row);
+  const i64 z = at.plane;
+  if (x < u32(p.out.width) && y < u32(p.out.height)) Chain::Target::store(p.dst, x, y, z, Chain::at(p, x, y, z));
 }
 
 #define FKL_SAMPLED_KERNEL(Params, Chain)                                                                       \
