@@ -277,9 +277,10 @@ def fill(
             start = plan.table_offset + 8
             data[start : start + len(table)] = table
             table = b""
-    wide = plan.pixels > 1 and _strides_fit(plan, walk, sources, dests)
+    wide = plan.elementwise and plan.pixels > 1 and _strides_fit(plan, walk, sources, dests)
     empty = 0 in (walk.width, walk.height, walk.planes)
-    grid = EMPTY if empty else launch_grid(*walk[:3])
+    rows = walk.height if plan.elementwise else -(-walk.height // plan.pixels)
+    grid = EMPTY if empty else launch_grid(walk.width, rows, walk.planes)
     data[GRID_OFFSET:HEAD] = grid.pack()
     return Block(data, table, walk, grid, launch_grid(*walk[:3], plan.pixels) if wide and not empty else None)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fkl.plan import Plan
+from fkl.plan import PARAMETER_LIMIT, Plan
 
 __all__ = ["generate", "generate_divergent"]
 
@@ -27,7 +27,7 @@ def generate(plan: Plan) -> str:
         C++17 that includes headers of ``src_cuda/fkl`` only.
     """
     headers = dict.fromkeys(["fkl/kernel.h", *(h for op in plan.ops for h in op.headers)])
-    lines = [f'#include "{h}"' for h in headers]
+    lines = [*_large(plan.size), *(f'#include "{h}"' for h in headers)]
     lines += ["using namespace fkl;", ""]
     if plan.plane_slots:
         lines.append("struct alignas(8) Plane {")
@@ -40,7 +40,8 @@ def generate(plan: Plan) -> str:
         lines += [_PLANE]
     lines += ["};", f'static_assert(sizeof(Params) == {plan.size}, "parameter block");', ""]
     lines += _chain(plan)
-    kernel = "FKL_SAMPLED_KERNEL(Params, Chain)" if not plan.elementwise else f"FKL_KERNEL(Params, Chain, {plan.pixels})"
+    kind = "FKL_KERNEL" if plan.elementwise else "FKL_SAMPLED_KERNEL"
+    kernel = f"{kind}(Params, Chain, {plan.pixels})"
     lines += ["", kernel]
     return "\n".join(lines) + "\n"
 
@@ -55,7 +56,7 @@ def generate_divergent(layout: Any) -> str:
     """
     plans = layout.plans
     headers = dict.fromkeys(["fkl/kernel.h", *(h for plan in plans for op in plan.ops for h in op.headers)])
-    lines = [f'#include "{h}"' for h in headers]
+    lines = [*_large(layout.size), *(f'#include "{h}"' for h in headers)]
     lines += ["using namespace fkl;", "", "struct alignas(8) Plane {", "  i32 which;", "  i32 unused;"]
     lines += [f"  {slot.field.ctype} {slot.name};" for slot in layout.plane_slots]
     lines += ["};", f'static_assert(sizeof(Plane) == {layout.plane_size}, "plane record");', ""]
@@ -70,7 +71,11 @@ def generate_divergent(layout: Any) -> str:
     lines += ["    switch (p.plane(z).which) {"]
     lines += [f"      case {i}: return chain{i}::Chain::at(p, x, y, z);" for i in range(1, len(plans))]
     lines += ["      default: return chain0::Chain::at(p, x, y, z);", "    }", "  }", "};", ""]
-    return "\n".join([*lines, "FKL_SAMPLED_KERNEL(Params, Chain)"]) + "\n"
+    return "\n".join([*lines, "FKL_SAMPLED_KERNEL(Params, Chain, 1)"]) + "\n"
+
+
+def _large(size: int) -> list[str]:
+    return ["#define FKL_LARGE_PARAMETERS"] if size > PARAMETER_LIMIT else []
 
 
 def _chain(plan: Plan, prefix: str = "") -> list[str]:

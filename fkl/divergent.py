@@ -18,7 +18,6 @@ from fkl.plan import (
     HEAD,
     INLINE_TABLE,
     PARAMETER_LIMIT,
-    ChainError,
     Plan,
     Slot,
     Structure,
@@ -66,8 +65,6 @@ def lay_out(plans: tuple[Plan, ...]) -> DivergentLayout:
     inline = INLINE_TABLE // plane_size
     table_offset = block.size(8)
     size = table_offset + 8 + inline * plane_size
-    if size > PARAMETER_LIMIT:
-        raise ChainError(f"the chains' values take {size} bytes, a launch carries {PARAMETER_LIMIT}")
     return DivergentLayout(plans, tuple(block.slots), tuple(planes.slots), owners, size, plane_size, inline, table_offset)
 
 
@@ -150,7 +147,8 @@ class DivergentKernel:
         library = gpu_library(source, self.fast_math, device)
         for array in (*arrays, *dests):
             order_view_after(array.view, stream is not None, handle)
-        launch = Launch(library, device, data, table, layout.table_offset, grid, None, GRID_OFFSET, -1, 1, 0, -1, 1, 0)
+        large = layout.size > PARAMETER_LIMIT
+        launch = Launch(library, device, data, table, layout.table_offset, large, grid, None, GRID_OFFSET, -1, 1, 0, -1, 1, 0)
         launch.launch(handle)
         for array in (*arrays, *dests):
             used = getattr(array.view.obj, "used_on", None)

@@ -103,6 +103,7 @@ class GpuChain(Chain):
             block.data,
             block.table,
             plan.table_offset,
+            plan.large,
             block.grid,
             block.wide,
             GRID_OFFSET,

@@ -5,6 +5,7 @@ Knows operations and types; knows nothing of source text, compilers or devices. 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
@@ -14,7 +15,7 @@ from fkl.operations.base import Extents, Field, Geometry, Lowered, Operation, Re
 
 __all__ = ["ChainError", "Plan", "Slot", "Structure", "check_chain", "located", "make_plan"]
 
-#: Largest parameter block that a launch can carry by value (CUDA 12.1 and newer).
+#: Largest parameter block that a launch can carry by value (CUDA 12.1 and newer); a larger one lies in device memory.
 PARAMETER_LIMIT = 32764
 
 #: Bytes of `Extents` at the head of every block: width, height, planes of the output, runs of wide words in a row, and
@@ -22,6 +23,13 @@ PARAMETER_LIMIT = 32764
 HEAD = 40
 #: Offset of the last two, which belong to a grid: 64 and 32 bits.
 GRID_OFFSET = 24
+
+
+#: Source pixels an output pixel may need before a warning says so.
+MOST_READS = 256
+
+_log = logging.getLogger("fkl")
+_warned: set[tuple[str, ...]] = set()
 
 
 class ChainError(ValueError):
@@ -65,7 +73,7 @@ class Plan(NamedTuple):
     table_offset : int
         Offset of the table's address in the block; the inline records follow it.
     pixels : int
-        Pixels a thread moves at once.
+        Pixels a thread moves at once: neighbours in a row, or, if the chain is not elementwise, in a column.
     source_align, target_align : int
         Alignment in bytes that its widest words need of addresses and strides on each side.
     """
@@ -104,6 +112,11 @@ class Plan(NamedTuple):
     def out_dtype(self) -> DType:
         """The pixel type that is written."""
         return self.dtypes[-1]
+
+    @property
+    def large(self) -> bool:
+        """Whether the parameter block is too large for a launch to carry."""
+        return self.size > PARAMETER_LIMIT
 
     @property
     def elementwise(self) -> bool:
@@ -147,9 +160,11 @@ class Plan(NamedTuple):
         if not self.elementwise:
             check_sampled(extents)
         out = []
+        reads = 1
         for i, op in enumerate(self.ops):
             after = op.extents(extents, self.dtypes[i], self.lowered[i].out)
             if isinstance(op, Geometry):
+                reads *= op.reads(*extents.size_of(0)) if extents.planes and 0 not in extents.size_of(0) else 1
                 per_plane = any(field.per_plane for field in self.lowered[i].fields)
                 count = after.planes if per_plane else 1
                 rows = [
@@ -160,6 +175,8 @@ class Plan(NamedTuple):
             else:
                 out.append(located(i, op, op.values, self.dtypes[i], extents))
             extents = after
+        if reads > MOST_READS:
+            _warn_of_reads(reads, [op for op in self.ops if isinstance(op, Geometry)])
         return out
 
 
@@ -169,6 +186,18 @@ def located(index: int, op: Operation, function, *args):  # type: ignore[no-unty
         return function(*args)
     except (TypeError, ValueError) as error:
         raise type(error)(f"operation {index}, {op!r:.120}: {error}") from None
+
+
+def _warn_of_reads(reads: int, ops: Sequence[Geometry]) -> None:
+    """Once for chains of these kinds of operations, whatever their sizes."""
+    kinds = tuple(type(op).__name__ for op in ops)
+    if kinds in _warned:
+        return
+    _warned.add(kinds)
+    _log.warning(
+        "every output pixel reads %d source pixels, since stacked geometry multiplies: %s. Two kernels, with the array "
+        "between them written out, may be faster", reads, "; ".join(f"{op!r:.80}" for op in ops),
+    )  # fmt: skip
 
 
 def check_sampled(extents: Extents) -> None:
@@ -224,17 +253,18 @@ def make_plan(ops: tuple[Operation, ...], dtype: DType, *, listed: bool = False,
     Raises
     ------
     TypeError, ValueError
-        An operation that does not take the type the chain has there, or a parameter block beyond the limit.
+        An operation that does not take the type the chain has there.
     """
     dtypes, lowered = [dtype], []
     # Whether planes have records of their own from here on, whether the array may be asked outside, and how many levels
     # so far need several pixels for one.
-    spread, extended, depth = listed, False, 0
+    spread, extended, depth, taps = listed, False, 0, 1
     for i, op in enumerate(ops):
         if isinstance(op, Geometry):
             sampled = located(i, op, partial(op.sample, extended=extended, roll=depth > 0), dtypes[-1])
             spread = spread or any(f.per_plane for f in sampled.fields)
             extended, depth = sampled.extended, depth + (sampled.taps > 1)
+            taps = max(taps, sampled.taps)
             fields = tuple(f._replace(per_plane=spread) for f in sampled.fields)
             low = Lowered(sampled.code, fields, sampled.out)
         else:
@@ -253,14 +283,13 @@ def make_plan(ops: tuple[Operation, ...], dtype: DType, *, listed: bool = False,
     inline_planes = INLINE_TABLE // plane_size if plane_size else 0
     table_offset = block.size(8)
     size = table_offset + (8 + inline_planes * plane_size if plane_size else 0)
-    if size > PARAMETER_LIMIT:
-        raise ChainError(
-            f"the chain's values take {size} bytes, a launch carries {PARAMETER_LIMIT}; "
-            "put repeated operations in a StaticLoop"
-        )
     target = block.slots[0]
     source = next(slot for slot in (*planes.slots, *block.slots) if slot.op == 0)
-    pixels, source_align, target_align = _width(ops, lowered, fused=fused)
+    if any(op.role == "geometry" for op in ops) or ops[0].layout == "yuv":  # type: ignore[attr-defined]
+        # Two where that does not make much more text to compile: at most one level of taps, and few operations.
+        pixels, source_align, target_align = 2 if fused and depth < 2 and taps <= 4 and len(ops) <= 16 else 1, 1, 1
+    else:
+        pixels, source_align, target_align = _width(ops, lowered, fused=fused)
     return Plan(
         ops, tuple(dtypes), tuple(lowered), tuple(block.slots), size, source, target, tuple(planes.slots), plane_size,
         inline_planes, table_offset, pixels, source_align, target_align,
@@ -288,7 +317,7 @@ def _width(ops: tuple[Operation, ...], lowered: Sequence[Lowered], *, fused: boo
 
     Long chains compute more than they move, and their text is compiled once a pixel: there the run is shorter.
     """
-    if not fused or any(op.role == "geometry" for op in ops) or ops[0].layout == "yuv":  # type: ignore[attr-defined]
+    if not fused:
         return 1, 1, 1
     sides = [(ops[-1].layout, lowered[-1].out)]  # type: ignore[attr-defined]
     if ops[0].layout != "constant":  # type: ignore[attr-defined]

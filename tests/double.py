@@ -33,12 +33,21 @@ def calls(name):
     return sum(line.split()[0] == name for line in log().splitlines())
 
 HOOK = '''
-extern "C" void fkl_double_launch(const Params* p, const unsigned*, const unsigned*) {
+extern "C" void fkl_double_launch(const void* argument, const unsigned*, const unsigned*) {
+#ifdef FKL_LARGE_PARAMETERS
+  const Params* p = *(const Params* const*)argument;
+#else
+  const Params* p = (const Params*)argument;
+#endif
   const fkl::i64 units = (p->out.width + 16383) / 16384 * p->out.height * p->out.planes;
   fkl_band(p, 0, units, 16384);
 }
 extern "C" unsigned fkl_double_size;
+#ifdef FKL_LARGE_PARAMETERS
+unsigned fkl_double_size = sizeof(void*);
+#else
 unsigned fkl_double_size = sizeof(Params);
+#endif
 '''
 compiled = []
 

@@ -162,6 +162,10 @@ class Geometry(Operation):
         """
         raise NotImplementedError
 
+    def reads(self, width: int, height: int) -> int:
+        """How many pixels of an input of this size an output pixel is made of, at most."""
+        return 1
+
     def plane_values(self, dtype: DType, width: int, height: int, plane: int, extents: Extents) -> tuple[bytes, ...]:
         """The bytes of every field for one plane of this size.
 

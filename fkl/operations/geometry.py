@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -13,8 +14,8 @@ from fkl.operations.values import number, numbers_tuple, pixel_bytes, pixel_fiel
 __all__ = ["BorderReader", "Crop", "Deinterlace", "Placement", "Resize", "Warping"]
 
 SIZE_FIELD = Field("SizeRecord", 8, 4)
-#: Source pixels that an output pixel is made of, where sizes do not decide it.
-_TAPS = {"nearest": 1, "linear": 4, "cubic": 16, "area": 4}
+#: Source pixels that an output pixel is made of; where sizes decide it, many.
+_TAPS = {"nearest": 1, "linear": 4, "cubic": 16, "area": 16}
 
 
 def _integer(value: Any, what: str) -> int:
@@ -171,7 +172,7 @@ class Resize(Geometry):
         if self.background is not None:
             fields += [pixel_field(out), Field("ContentRecord", 16, 4)]
             code = f"inside(x, y, {{2}}) ? {code} : {{1}}"
-        return Sampled(code, tuple(fields), out, extended=False, taps=_TAPS[self.interp])
+        return Sampled(code, tuple(fields), out, extended=False, taps=16 if self.antialias else _TAPS[self.interp])
 
     @property
     def _older_nearest(self) -> bool:
@@ -209,6 +210,15 @@ class Resize(Geometry):
             w, h = max(w - w % 2, 1), max(h - h % 2, 1)
         x = 0 if self.aspect_ratio == "preserve_left" else (self.width - w) // 2
         return x, (self.height - h) // 2, w, h
+
+    def reads(self, width: int, height: int) -> int:
+        _, _, w, h = self.content(width, height)
+        if self.interp == "area":
+            return (-(-width // w) + 1) * (-(-height // h) + 1)
+        if self.antialias:
+            support = 2 if self.interp == "cubic" else 1
+            return math.prod(2 * math.ceil(support * max(s / t, 1.0)) + 1 for s, t in ((width, w), (height, h)))
+        return _TAPS[self.interp]
 
     def placement(self, src_w: int, src_h: int) -> Placement:
         """Where the content lies, to map boxes of the output back to the source.
@@ -286,6 +296,9 @@ class Warping(Geometry):
         field = Field("WarpRecord<f64>", 80, 8) if self.interp == "nearest" else Field("WarpRecord<f32>", 44, 4)
         return Sampled(code, (field,), out, extended=False, taps=_TAPS[self.interp])
 
+    def reads(self, width: int, height: int) -> int:
+        return _TAPS[self.interp]
+
     def plane_values(self, dtype: DType, width: int, height: int, plane: int, extents: Extents) -> tuple[bytes, ...]:
         if width == 0 or height == 0:
             raise ValueError(f"an image without pixels ({width} x {height}) cannot be warped")
@@ -357,6 +370,9 @@ class Deinterlace(Geometry):
             raise TypeError('Deinterlace takes float and integer types, the chain has bool there; put Cast("uint8") before it')
         code = "deinterlace_blend<{L}>" if self.mode == "blend" else f"deinterlace_linear<{{L}}, {int(self.keep == 'odd')}>"
         return Sampled(code + "(p, x, y, z, {0})", (SIZE_FIELD,), dtype, extended=False, taps=2)
+
+    def reads(self, width: int, height: int) -> int:
+        return 2
 
     def plane_values(self, dtype: DType, width: int, height: int, plane: int, extents: Extents) -> tuple[bytes, ...]:
         return (struct.pack("<2i", width, height),)

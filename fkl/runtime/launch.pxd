@@ -48,6 +48,8 @@ cdef class Launch:
     cdef uint64_t last_target
     cdef bytes table
     cdef Py_ssize_t table_offset
+    cdef bint large              # the kernel takes the address of its block, not the block
+    cdef uint64_t address        # that address, while a launch is being made
     cdef int make_graph(self) except -1
     cdef int adopt(self, Launch other) except -1
     cdef int _patch(self) except -1
@@ -56,4 +58,6 @@ cdef class Launch:
     cdef int run(self, uint64_t source, uint64_t target, fkl_CUstream stream) except -1
     cdef int _direct(self, fkl_CUstream stream) except -1
     cdef int _launch(self, fkl_CUstream stream) except -1
-    cdef int _with_table(self, fkl_CUstream stream) except -1
+    cdef int _with_memory(self, fkl_CUstream stream) except -1
+    cdef int _upload(self, uint64_t memory, size_t head, size_t table, fkl_CUstream stream, bint ordered) except -1
+    cdef int _copy(self, uint64_t to, const char* data, size_t size, fkl_CUstream stream, bint ordered) except -1

@@ -17,6 +17,7 @@ class Launch:
         block: bytes | bytearray,
         table: bytes,
         table_offset: int,
+        large: bool,
         grid: tuple[int, ...],
         wide: tuple[int, ...] | None,
         grid_offset: int,

@@ -173,6 +173,8 @@ cdef class Launch:
         Plane records that outgrew the block; empty if they fit.
     table_offset : int
         Where the block holds the table's address.
+    large : bool
+        Whether the kernel takes the block's address in device memory instead of the block.
     grid : (grid x, y, z, block x, block y, cells, longest)
         With one pixel a thread.
     wide : the same, or None
@@ -192,7 +194,7 @@ cdef class Launch:
         self.graph = NULL
 
     def __init__(self, Library library not None, int device, block, bytes table not None, Py_ssize_t table_offset,
-                 grid, wide, Py_ssize_t grid_offset,
+                 bint large, grid, wide, Py_ssize_t grid_offset,
                  Py_ssize_t source_offset, uint64_t source_align, uint64_t source,
                  Py_ssize_t target_offset, uint64_t target_align, uint64_t target):
         cdef bytes data = bytes(block)
@@ -206,7 +208,8 @@ cdef class Launch:
         if self.block == NULL:
             raise MemoryError
         memcpy(self.block, <const char*>data, self.size)
-        self.arguments[0] = self.block
+        self.large = large
+        self.arguments[0] = <void*>&self.address if large else <void*>self.block
         self.empty = grid[0] == 0
         self.wide = wide is not None
         self.grid_offset = grid_offset
@@ -235,7 +238,7 @@ cdef class Launch:
         cdef int mode = 0
         cdef int capturing = CAPTURE_NONE
         cdef bint relaxed
-        if self.tried or self.empty or self.table:
+        if self.tried or self.empty or self.table or self.large:
             return 0
         self.tried = True
         if drv.GraphExecKernelNodeSetParams == NULL or drv.GraphInstantiateWithFlags == NULL or drv.GraphLaunch == NULL:
@@ -270,7 +273,7 @@ cdef class Launch:
 
     cdef int adopt(self, Launch other) except -1:
         """Take over another launch's graph, if it is one of the same code."""
-        if other is None or other.graph == NULL or other.function != self.function or self.tried or self.empty or self.table:
+        if other is None or other.graph == NULL or other.function != self.function or self.tried or self.empty or self.table or self.large:
             return 0
         self.graph, self.template, self.node = other.graph, other.template, other.node
         self.tried = self.stale = True
@@ -337,38 +340,51 @@ cdef class Launch:
             if self.stale:
                 self._patch()
             return check(drv.GraphLaunch(self.graph, stream), b"cuGraphLaunch")
-        if self.table:
-            return self._with_table(stream)
+        if self.table or self.large:
+            return self._with_memory(stream)
         return self._direct(stream)
 
-    cdef int _with_table(self, fkl_CUstream stream) except -1:
-        """Launch with a plane table in device memory that lives as long as the launch, in stream order."""
+    cdef int _with_memory(self, fkl_CUstream stream) except -1:
+        """Launch with a large block, a plane table or both in device memory that lives as long as the launch, in stream
+        order."""
         cdef fkl_CUdeviceptr memory = 0
         cdef int capturing = CAPTURE_NONE
         cdef int mode = CAPTURE_RELAXED
-        cdef size_t length = len(self.table)
-        cdef const char* data = self.table
+        cdef size_t table = len(self.table)
+        cdef size_t head = (self.size + 15) // 16 * 16 if self.large else 0
         check(drv.StreamIsCapturing(stream, &capturing), b"cuStreamIsCapturing")
         if capturing != CAPTURE_NONE:
-            # The graph may replay for as long as the process lives, so its table is never changed and never freed.
+            # The graph may replay for as long as the process lives, so its memory is never changed and never freed.
             check(drv.ThreadExchangeStreamCaptureMode(&mode), b"cuThreadExchangeStreamCaptureMode")
             try:
-                check(drv.MemAlloc(&memory, length), b"cuMemAlloc")
-                check(drv.MemcpyHtoD(memory, data, length), b"cuMemcpyHtoD")
+                check(drv.MemAlloc(&memory, head + table), b"cuMemAlloc")
+                self._upload(memory, head, table, NULL, False)
             finally:
                 drv.ThreadExchangeStreamCaptureMode(&mode)
-        else:
-            check(drv.MemAllocAsync(&memory, length, stream), b"cuMemAllocAsync")
+            return self._direct(stream)
+        check(drv.MemAllocAsync(&memory, head + table, stream), b"cuMemAllocAsync")
         try:
-            if capturing == CAPTURE_NONE:
-                # From pageable memory: the driver has taken the bytes when the call returns.
-                check(drv.MemcpyHtoDAsync(memory, data, length, stream), b"cuMemcpyHtoDAsync")
-            (<uint64_t*>(self.block + self.table_offset))[0] = memory
+            self._upload(memory, head, table, stream, True)
             self._direct(stream)
         finally:
-            if capturing == CAPTURE_NONE:
-                drv.MemFreeAsync(memory, stream)
+            drv.MemFreeAsync(memory, stream)
         return 0
+
+    cdef int _upload(self, uint64_t memory, size_t head, size_t table, fkl_CUstream stream, bint ordered) except -1:
+        """Copy what does not travel with the launch. From pageable memory: the driver has taken the bytes on return."""
+        cdef const char* records = self.table
+        if table:
+            (<uint64_t*>(self.block + self.table_offset))[0] = memory + head
+            self._copy(memory + head, records, table, stream, ordered)
+        if head:
+            self.address = memory
+            self._copy(memory, <const char*>self.block, self.size, stream, ordered)
+        return 0
+
+    cdef int _copy(self, uint64_t to, const char* data, size_t size, fkl_CUstream stream, bint ordered) except -1:
+        if ordered:
+            return check(drv.MemcpyHtoDAsync(to, data, size, stream), b"cuMemcpyHtoDAsync")
+        return check(drv.MemcpyHtoD(to, data, size), b"cuMemcpyHtoD")
 
     def launch(self, uint64_t stream=0):
         """Run on a stream with the addresses the block was made with."""

@@ -58,24 +58,39 @@ FKL_FN void run_grid(const Params& p) {
   }
 }
 
+// The parameter block travels with the launch or, where it is too large for that, lies in device memory.
+#ifdef FKL_LARGE_PARAMETERS
+#define FKL_BLOCK(Params) const Params* memory
+#define FKL_BLOCK_AT *memory
+#else
+#define FKL_BLOCK(Params) const __grid_constant__ Params block
+#define FKL_BLOCK_AT block
+#endif
+
 #define FKL_KERNEL(Params, Chain, V)                                                                            \
-  extern "C" __global__ void __launch_bounds__(256) fkl_kernel(const __grid_constant__ Params p) {              \
-    fkl::run_grid<Chain, V>(p);                                                                                 \
+  extern "C" __global__ void __launch_bounds__(256) fkl_kernel(FKL_BLOCK(Params)) {                             \
+    fkl::run_grid<Chain, V>(FKL_BLOCK_AT);                                                                      \
   }
 
-// A chain with geometry: a pixel a thread, whatever it reads.
-template <class Chain, class Params>
+// A chain with geometry: a thread makes R pixels of a column, which share what depends on the column alone.
+template <class Chain, int R, class Params>
 FKL_FN void run_sampled(const Params& p) {
   const Place at = place(p.out);
   // Neither columns nor rows reach 2^31 here.
-  const u32 x = u32(at.column), y = u32(at.row);
+  const u32 x = u32(at.column), y = u32(at.row) * R;
   const i64 z = at.plane;
-  if (x < u32(p.out.width) && y < u32(p.out.height)) Chain::Target::store(p.dst, x, y, z, Chain::at(p, x, y, z));
+  if (x >= u32(p.out.width) || y >= u32(p.out.height)) return;
+  typename Chain::Target::Pixel out[R];
+  FKL_UNROLL
+  for (int i = 0; i < R; ++i) out[i] = Chain::at(p, x, min(y + i, u32(p.out.height) - 1), z);
+  FKL_UNROLL
+  for (int i = 0; i < R; ++i)
+    if (y + i < u32(p.out.height)) Chain::Target::store(p.dst, x, y + i, z, out[i]);
 }
 
-#define FKL_SAMPLED_KERNEL(Params, Chain)                                                                       \
-  extern "C" __global__ void __launch_bounds__(256) fkl_kernel(const __grid_constant__ Params p) {              \
-    fkl::run_sampled<Chain>(p);                                                                                 \
+#define FKL_SAMPLED_KERNEL(Params, Chain, R)                                                                    \
+  extern "C" __global__ void __launch_bounds__(256) fkl_kernel(FKL_BLOCK(Params)) {                             \
+    fkl::run_sampled<Chain, R>(FKL_BLOCK_AT);                                                                   \
   }
 
 #else
@@ -99,7 +114,7 @@ FKL_FN void run_band(const Params& p, i64 begin, i64 end, i64 chunk) {
     const Params p = *params;                                                                                   \
     fkl::run_band<Chain>(p, begin, end, chunk);                                                                 \
   }
-#define FKL_SAMPLED_KERNEL(Params, Chain) FKL_KERNEL(Params, Chain, 1)
+#define FKL_SAMPLED_KERNEL(Params, Chain, R) FKL_KERNEL(Params, Chain, 1)
 
 #endif
 

@@ -273,3 +273,19 @@ def test_producers_of_operands_and_of_divergent_images_are_waited_for():
     c = fkl.Stream(); k = chain(produced(a), fkl.empty((3, 9, 14)))
     D.double_capture(c.handle, 1); k(stream=c); assert not D.double_spoiled(); D.double_capture(c.handle, 0)
     """)
+
+
+def test_blocks_too_large_for_a_launch():
+    script("""
+    n = 1100; x = fkl.asarray(np.ones((3, 5, 4))); o = fkl.empty((3, 5, 4), "float64"); last = fkl.Mul((1.0, 2.0, 3.0, 4.0))
+    k = fkl.compose(fkl.TensorRead(x), *[fkl.Add((1.0, 2.0, 3.0, 4.0))] * n, last, fkl.TensorWrite(o))
+    row = (1.0 + n * np.arange(1.0, 5.0)) * np.arange(1.0, 5.0)
+    allocated = calls("MemAllocAsync"); k(); assert calls("MemAllocAsync") == allocated + 1 and calls("GraphLaunch") == 0
+    assert same(o, row); z = fkl.empty((3, 5, 4), "float64"); assert k(out=z) is z and same(z, row)
+    k.update(last, (0.0, 0.0, 0.0, 1.0)); k(); assert same(o, row * (0, 0, 0, 0.25))
+    s = fkl.Stream(); D.double_capture(s.handle, 1); k(out=z, stream=s); D.double_capture(s.handle, 0)
+    assert not D.double_spoiled() and same(z, row * (0, 0, 0, 0.25))
+    D.double_fault(b"MemcpyHtoDAsync", 1, 2); free = calls("MemFreeAsync")
+    raises(fkl.CudaError, "cuMemcpyHtoDAsync", k); assert calls("MemFreeAsync") == free + 1
+    k(); assert same(o, row * (0, 0, 0, 0.25))
+    """)

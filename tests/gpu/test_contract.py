@@ -381,6 +381,24 @@ def test_long_chains():
     assert np.array_equal(got, want)
 
 
+def test_blocks_too_large_for_a_launch():
+    x, o = torch.ones((9, 5, 4), dtype=torch.float64, device="cuda"), torch.empty((9, 5, 4), dtype=torch.float64, device="cuda")
+    last = fkl.Mul((1.0, 2.0, 3.0, 4.0))
+    k = fkl.compose(fkl.TensorRead(x), *[fkl.Add((1.0, 2.0, 3.0, 4.0))] * 1100, last, fkl.TensorWrite(o))
+    want = (1.0 + 1100 * torch.arange(1.0, 5.0, dtype=torch.float64)) * torch.arange(1.0, 5.0, dtype=torch.float64)
+    for _ in range(100):
+        k()
+    assert torch.equal(o.cpu(), want.expand(9, 5, 4))
+    graph, z = torch.cuda.CUDAGraph(), torch.zeros_like(o)
+    with torch.cuda.graph(graph):
+        k(out=z)
+    k.update(last, 0.0)
+    k()
+    assert not o.any()
+    graph.replay()
+    assert torch.equal(z.cpu(), want.expand(9, 5, 4))
+
+
 def test_threads_share_one_kernel():
     k, errors = chain(), []
 

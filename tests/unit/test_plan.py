@@ -50,10 +50,12 @@ def test_long_chains_have_short_runs():
     assert plan(*[fkl.Add(1)] * 200, dtype="uint8x3").pixels == 1
 
 
-def test_parameter_limit():
-    with pytest.raises(ValueError, match="StaticLoop"):
-        plan(*[fkl.Add((1.0, 2.0, 3.0, 4.0))] * 2100, dtype="float32x4")
-    assert plan(*[fkl.Add(1.0)] * 2000).size <= PARAMETER_LIMIT
+def test_a_block_beyond_the_limit_lies_in_memory():
+    large = plan(*[fkl.Add((1.0, 2.0, 3.0, 4.0))] * 2100, dtype="float32x4")
+    assert large.large and large.size > PARAMETER_LIMIT
+    assert generate(large).startswith("#define FKL_LARGE_PARAMETERS")
+    small = plan(*[fkl.Add(1.0)] * 2000)
+    assert not small.large and "FKL_LARGE_PARAMETERS" not in generate(small)
 
 
 def test_errors_name_the_operation():
