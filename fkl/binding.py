@@ -120,19 +120,20 @@ def check_operand(plan: Plan, index: int, array: Array, extents: Extents) -> Non
         )
 
 
-def bind_list(op: Read, views: Sequence[Any], *, resized: bool = False) -> list[Array]:
-    """See a list of images as planes; their sizes may differ if the chain resizes them.
+def bind_list(images: Sequence[list[Array]], *, resized: bool = False) -> list[Array]:
+    """The images of a list, each seen by the read (a pair as two arrays), as planes: one array a plane, then the chroma of
+    pairs. Sizes may differ if the chain resizes them.
 
     Raises
     ------
     ValueError
         An empty list, images that differ in size, type or device, or arrays that have planes themselves.
     """
-    if not views:
+    if not images:
         raise ValueError("a list of no images has no dtype; give at least one image")
-    if len(views) > 65536:
-        raise ValueError(f"a list holds up to 65,536 images, got {len(views)}; stack them into one array")
-    arrays = [bind_source(op, view) for view in views]
+    if len(images) > 65536:
+        raise ValueError(f"a list holds up to 65,536 images, got {len(images)}; stack them into one array")
+    arrays = [image[0] for image in images]
     first = arrays[0]
     for i, array in enumerate(arrays):
         if array.surface.extents.rank == 3:
@@ -149,11 +150,12 @@ def bind_list(op: Read, views: Sequence[Any], *, resized: bool = False) -> list[
                 f"the images of a list lie on one device; image 0 is on {place(first.view.device)}, "
                 f"image {i} on {place(array.view.device)}"
             )
-    return arrays
+    return arrays + [array for image in images for array in image[1:]]
 
 
 def list_extents(arrays: Sequence[Array]) -> Extents:
     """Size of a list of images, one plane each."""
+    arrays = [a for a in arrays if a.surface is not None]
     extents: Extents = arrays[0].surface.extents._replace(planes=len(arrays), rank=3)
     sizes = tuple((a.surface.extents.width, a.surface.extents.height) for a in arrays)
     return extents if len(set(sizes)) == 1 else extents._replace(sizes=sizes)
@@ -288,6 +290,7 @@ def fill(
 def _plane_table(plan: Plan, values: list[tuple[bytes, ...]], listed: Sequence[Array], planes: int) -> bytes:
     """The records that every plane has for itself, one behind the other."""
     records = bytearray(planes * plan.plane_size)
+    listed = [array for array in listed if array.surface is not None]
     for slot in plan.plane_slots:
         size = slot.field.size
         for z in range(planes):

@@ -229,7 +229,7 @@ class Chain:
             if self.source is not None:
                 raise ValueError("a bound kernel reads one array, not a list; compose without binding to call with a list")
             resized = any(op.role == "geometry" for op in self.ops)
-            arrays = bind_list(self.read, [self.view(v, "input") for v in x], resized=resized)
+            arrays = bind_list([self.see_source(v) for v in x], resized=resized)
             return arrays, list_extents(arrays), self.variant(arrays[0].surface.dtype, listed=True), arrays[0].view.device
         if x is None:
             if self.source is None:

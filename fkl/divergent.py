@@ -106,7 +106,7 @@ class DivergentKernel:
         Parameters
         ----------
         images : list of arrays, or one array with planes first
-            One image a plane; those of one chain have one type.
+            One image a plane (for `ReadYUV` also a pair of luma and chroma); those of one chain have one type.
         out : array, optional
         stream : stream or int, optional
             GPU only.
@@ -125,8 +125,9 @@ class DivergentKernel:
             from fkl.runtime.stream import stream_handle
 
             handle = stream_handle(stream) if stream is not None else _current(arrays[0].view)
-        layout, source = self._layout(arrays)
-        extents, data, table = self._fill(layout, arrays)
+        planes = arrays[: len(self.plane_map)]
+        layout, source = self._layout(planes)
+        extents, data, table = self._fill(layout, planes)
         plan = layout.plans[0]
         if out is None:
             shape = plan.write.shape(extents, plan.out_dtype)  # type: ignore[attr-defined]
@@ -157,20 +158,22 @@ class DivergentKernel:
         return out
 
     def _arrays(self, images: Any) -> list[Array]:
-        """One image a plane, each seen by the read of its chain."""
+        """One image a plane, each seen by the read of its chain; then the chroma of pairs."""
         if not isinstance(images, (list, tuple)):
             shape: tuple[int, ...] = getattr(images, "shape", ())
             images = [images[z] for z in range(shape[0])] if len(shape) > 2 and hasattr(images, "__getitem__") else [images]
         if len(images) != len(self.plane_map):
             raise ValueError(f"the plane map has {len(self.plane_map)} planes, got {len(images)} images; give one image a plane")
         arrays: list[Array | None] = [None] * len(images)
+        chroma: list[Array] = []
         for i, side in enumerate(self._sides):
             own = [z for z, n in enumerate(self.plane_map) if n == i + 1]
             if own:
-                views = [side.view(images[z], "input") for z in own]
-                for z, array in zip(own, bind_list(side.read, views, resized=True), strict=True):
+                bound = bind_list([side.see_source(images[z]) for z in own], resized=True)
+                for z, array in zip(own, bound, strict=False):
                     arrays[z] = array
-        seen = [a for a in arrays if a is not None]
+                chroma += bound[len(own) :]
+        seen = [a for a in arrays if a is not None] + chroma
         if len({a.view.device for a in seen}) > 1:
             raise ValueError(f"the images lie on several devices: {', '.join(sorted({place(a.view.device) for a in seen}))}")
         return seen

@@ -46,7 +46,7 @@ class ReadYUV(Read):
         which the read moves down (0..1023, 0..4095, 0..65535). UYVY, YUYV: (H, 2W) in uint8.
     source : array or pair of arrays, optional
         The surface to bind. NV12, NV21 and P01x also come as a pair: luma (H, W), and chroma (H/2, W) or (H/2, W/2, 2), each
-        with a pitch of its own.
+        with a pitch of its own. At the call a list may hold pairs too: a plane each.
     chroma : {"replicate", "linear"}
         Linear interpolates chroma, in quarters, rounded to the nearest.
     siting : {"left", "center"}

@@ -145,6 +145,7 @@ def test_surfaces_by_pointer_and_pair():
     unbound = fkl.compose(fkl.ReadYUV("nv12"), fkl.ConvertYUVToRGB(), fkl.TensorWrite())
     assert (unbound((luma, chroma)).to_numpy() == want).all() and (unbound(whole).to_numpy() == want).all()
     assert (unbound([whole, whole]).to_numpy() == np.stack([want, want])).all()
+    assert (unbound([(luma, chroma), whole]).to_numpy() == np.stack([want, want])).all()
 
 
 def test_divergent_chains():

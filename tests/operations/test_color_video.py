@@ -130,6 +130,23 @@ def test_420_formats():
     assert (run(batch, read=read("nv12"))[0] == want).all() and (run([NV12, NV12], read=read("nv12"))[1] == want).all()
 
 
+def test_lists_of_pairs():
+    want = expected(NV12[:H], NV12[H:, 0::2], NV12[H:, 1::2])
+    luma, chroma = NV12[:H].copy(), NV12[H:].copy()
+    pair = (luma, chroma)
+    got = run([pair, NV12, pair], read=fkl.ReadYUV("nv12"))
+    assert got.shape == (3, H, W, 3) and all((plane == want).all() for plane in got)
+    crops = fkl.compose(fkl.ReadYUV("nv12"), fkl.Crop([(0, 0, 4, 4), (3, 5, 4, 4)]), fkl.TensorWrite(), target="cpu")
+    assert (crops([pair, pair])[1] == want[5:9, 3:7]).all() and (crops([pair])[1] == want[5:9, 3:7]).all()
+    divergent = fkl.compose_divergent([2, 1], [fkl.ReadYUV("nv12"), fkl.TensorWrite()], [fkl.ReadYUV("nv21"), fkl.TensorWrite()], target="cpu")
+    got = divergent([pair, pair])
+    assert (got[1] == want).all() and (got[0] == want[..., [0, 2, 1]]).all()
+    with pytest.raises(ValueError, match="chroma"):
+        run([pair, (luma, chroma[1:])], read=fkl.ReadYUV("nv12"))
+    with pytest.raises(ValueError, match="one array"):
+        run([(luma, chroma)], read=fkl.ReadYUV("i420"))
+
+
 @pytest.mark.parametrize(("name", "shift"), [("p010", 6), ("p012", 4), ("p016", 0)])
 def test_samples_in_the_high_bits(name, shift):
     x = (RNG.integers(0, 2 ** (16 - shift), (H * 3 // 2, W)) << shift).astype(np.uint16)
