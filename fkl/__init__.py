@@ -28,7 +28,11 @@ if TYPE_CHECKING:
     from fkl.runtime.errors import CudaError as CudaError
     from fkl.runtime.stream import Event as Event
     from fkl.runtime.stream import Stream as Stream
+    from fkl.sequence import Sequence as Sequence
+    from fkl.sequence import sequence as sequence
     from fkl.temporal import CircularTensor as CircularTensor
+    from fkl.usage import MemoryInfo as MemoryInfo
+    from fkl.usage import memory_info as memory_info
 
 #: Public name -> the module that defines it.
 _HOME = {
@@ -40,6 +44,8 @@ _HOME = {
     "DeviceBuffer": "fkl.runtime.buffer",
     "Event": "fkl.runtime.stream",
     "FusedKernel": "fkl.kernel",
+    "MemoryInfo": "fkl.usage",
+    "Sequence": "fkl.sequence",
     "Stream": "fkl.runtime.stream",
     "asarray": "fkl.runtime.buffer",
     "compose": "fkl.kernel",
@@ -47,6 +53,8 @@ _HOME = {
     "DivergentKernel": "fkl.divergent",
     "empty": "fkl.runtime.buffer",
     "from_dlpack": "fkl.runtime.buffer",
+    "memory_info": "fkl.usage",
+    "sequence": "fkl.sequence",
     **dict.fromkeys(
         (
             "Abs", "AbsDiff", "Add", "AddLast", "BorderReader", "BwAnd", "BwNot", "BwOr", "BwXor", "Cast",

@@ -11,6 +11,7 @@ from fkl.runtime.frameworks cimport current_stream, order_after
 from fkl.runtime.launch cimport Launch, is_capturing
 from fkl.runtime.stream cimport decode_stream
 from fkl.runtime.view cimport CUPY, FKL, TORCH, Array, ArrayView, Exporter, read_array
+from fkl.runtime.wait cimport wait_for
 
 from fkl.dtypes import parse_dtype
 from fkl.gpu import GpuChain
@@ -25,8 +26,6 @@ cdef extern from *:
     #include <stddef.h>
     #include <string.h>
 
-    typedef PyObject *(*fkl_vectorcall)(PyObject *, PyObject *const *, size_t, PyObject *);
-
     /* Give a static extension type a vectorcall slot: Cython 3 still calls __call__ with a tuple and a dictionary. */
     static int fkl_set_vectorcall(PyTypeObject *type, Py_ssize_t offset) {
         if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) return 0;
@@ -37,7 +36,6 @@ cdef extern from *:
         return 1;
     }
     """
-    ctypedef PyObject* (*fkl_vectorcall)(PyObject*, PyObject* const*, size_t, PyObject*) noexcept
     int fkl_set_vectorcall(type cls, Py_ssize_t offset)
     Py_ssize_t PyVectorcall_NARGS(size_t)
 
@@ -57,29 +55,6 @@ cdef class FusedKernel:
     signature : str or None
         Digest of what would cause a compile, once the input's type is known.
     """
-
-    cdef fkl_vectorcall vectorcall
-    cdef object chain
-    cdef dict options
-    cdef readonly tuple ops
-    # The objects that the chain was composed with: they keep naming the operations when `update` replaces them.
-    cdef tuple names
-    cdef readonly str target
-    cdef bint closed
-    # The bound launch, the object it returns, and the array whose framework tells the current stream.
-    cdef Launch bound
-    cdef object bound_out
-    cdef ArrayView origin
-    # The bound arrays that are fkl's own: they learn of every stream that uses them (None: there are none).
-    cdef list users
-    cdef uintptr_t noted
-    cdef bint note_again
-    cdef Repeat last
-    # Whether calls without ``out=`` allocate their output.
-    cdef bint unwritten
-    # Events to wait for before the first launch: producers of bound inputs and operands may still be writing.
-    cdef object pending
-    cdef object __weakref__
 
     def __cinit__(self):
         self.vectorcall = <fkl_vectorcall>_vectorcall
@@ -140,17 +115,8 @@ cdef class FusedKernel:
         """One call: the bound launch as it is, the last launch with new addresses, or the long way."""
         cdef uintptr_t handle = 0
         if self.bound is not None and x is None and out is None:
-            if stream is None:
-                current_stream(&self.origin.a, &handle)
-                if self.pending is not None:
-                    self._wait_pending(handle)
-            else:
-                decode_stream(stream, &handle)
-            if self.users is None:
-                self.bound.run(self.bound.source, self.bound.target, <fkl_CUstream>handle)
-            else:
-                self._run_noted(stream, handle)
-            return self.bound_out
+            self._bound_stream(stream, &handle)
+            return self._run_bound(stream, &handle)
         if self.last is not None:
             if x is not None and out is not None:
                 if self._again(x, out, stream):
@@ -160,6 +126,24 @@ cdef class FusedKernel:
                 if fresh is not None:
                     return fresh
         return self._call(x, out, stream)
+
+    cdef int _bound_stream(self, object stream, uintptr_t* handle) except -1:
+        """The stream of a bound call, after the producers of what is bound if nobody named it."""
+        if stream is not None:
+            return decode_stream(stream, handle)
+        current_stream(&self.origin.a, handle)
+        if self.pending is not None:
+            self._wait_pending(handle[0])
+        return 0
+
+    cdef object _run_bound(self, object stream, uintptr_t* handle):
+        if self.users is None:
+            self.bound.run(self.bound.source, self.bound.target, <fkl_CUstream>handle[0])
+        else:
+            self._check_users()
+            self.bound.run(self.bound.source, self.bound.target, <fkl_CUstream>handle[0])
+            self._note_users(stream, handle[0])
+        return self.bound_out
 
     cdef object _again_fresh(self, object x, object stream):
         """Repeat the last launch with an output of its own; None: go the long way."""
@@ -175,17 +159,21 @@ cdef class FusedKernel:
         out = allocate(last.like, last.shape, last.base, a.device, handle)
         return out if self._again(x, out, stream) else None
 
-    cdef int _run_noted(self, object stream, uintptr_t handle) except -1:
-        """The bound launch with fkl's own buffers: open ones, which learn what stream uses them."""
-        for user in self.users:
+    cdef int _check_users(self) except -1:
+        """Refuse bound buffers of fkl's own that were closed."""
+        for user in self.users or ():
             (<Exporter>(<ArrayView>user).obj).check_open()
-        self.bound.run(self.bound.source, self.bound.target, <fkl_CUstream>handle)
-        if self.note_again or self.noted != handle:
-            self.note_again = False
-            self.noted = handle
-            for user in self.users:
-                if (<ArrayView>user).note_use(stream, handle):
-                    self.note_again = True
+        return 0
+
+    cdef int _note_users(self, object stream, uintptr_t handle) except -1:
+        """Tell bound buffers of fkl's own what stream uses them."""
+        if self.users is None or not (self.note_again or self.noted != handle):
+            return 0
+        self.note_again = False
+        self.noted = handle
+        for user in self.users:
+            if (<ArrayView>user).note_use(stream, handle):
+                self.note_again = True
         return 0
 
     cdef bint _again(self, object x, object out, object stream) except -1:
@@ -285,6 +273,39 @@ cdef class FusedKernel:
         for event in events or ():
             event.wait_on(handle)
         return 0
+
+    def run(self, stream=None):
+        """Launch a fully bound kernel and wait for it, for the shortest time until the host may use the result.
+
+        Parameters
+        ----------
+        stream : stream or int, optional
+            As for a call.
+
+        Returns
+        -------
+        array
+            The bound output.
+
+        Raises
+        ------
+        TypeError
+            Read and write are not both bound.
+        ValueError
+            The stream is being captured: its work is not done before the graph runs.
+        fkl.CudaError
+            The launch, or earlier work of the stream, has failed.
+        """
+        cdef uintptr_t handle = 0
+        self._open()
+        if self.bound is None:
+            raise TypeError("k.run() needs a kernel whose read and write are bound; call k(x, out=y) and wait for its stream")
+        self._bound_stream(stream, &handle)
+        if is_capturing(<fkl_CUstream>handle, self.bound.device):
+            raise ValueError("the stream is being captured, and what is captured cannot be waited for; call k(stream=s)")
+        out = self._run_bound(stream, &handle)
+        wait_for(self.bound.device, <fkl_CUstream>handle)
+        return out
 
     # -- the rest -------------------------------------------------------------------------------------------------
 

@@ -107,3 +107,32 @@ def check(script: str, **environment: str) -> str:
     assert done.returncode == 0, f"exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert done.stderr == "", done.stderr
     return done.stdout
+
+
+#: More words for scripts: chains, images, and calls that must raise.
+MORE = """
+def raises(kind, words, f, *args, **kwargs):
+    before = D.double_launches()
+    try:
+        f(*args, **kwargs)
+    except kind as e:
+        assert type(e) in (kind, fkl.ChainError), (type(e), e)
+        for word in words.split("&"):
+            assert word in str(e), (word, str(e))
+    else:
+        raise SystemExit(f"no {kind.__name__} ({words})")
+    assert D.double_launches() == before, "something was launched"
+rng = np.random.default_rng(1)
+def image(h=9, w=14, c=3, dtype="uint8"):
+    return rng.integers(0, 200, (h, w, c)).astype(dtype)
+dev = fkl.asarray
+def chain(x=None, out=None, v=2.0, **kw):
+    return fkl.compose(fkl.TensorRead(x), fkl.Cast("float32"), fkl.Mul(v), fkl.TensorSplit(out), **kw)
+want = lambda a, v=2.0: (a.astype(np.float32) * np.float32(v)).transpose(2, 0, 1)
+same = lambda buffer, array: bool((buffer.to_numpy() == array).all())
+"""
+
+
+def script(text: str) -> None:
+    """Check a script that uses these words."""
+    check(MORE + textwrap.dedent(text))

@@ -10,7 +10,7 @@ from fkl.runtime.context cimport enter, leave, primary
 from fkl.runtime.dlpack cimport DL_CPU, DL_CUDA
 from fkl.runtime.driver cimport check as check_status, drv, fkl_CUcontext, fkl_CUstream
 from fkl.runtime.export cimport make_capsule
-from fkl.runtime.memory cimport allocate_memory
+from fkl.runtime.memory cimport allocate_memory, allocate_pooled
 from fkl.runtime.stream cimport Event, decode_stream
 from fkl.runtime.transfer cimport ON_DEVICE, TO_DEVICE, TO_HOST, fill_array, transfer
 from fkl.runtime.view cimport FKL, Array, ArrayView, Exporter, itemsize_of, locate, wait_producer
@@ -605,6 +605,16 @@ def empty(shape, dtype="float32", device=None):
     parsed = parse_dtype(dtype)
     sizes = shape_of(shape)
     made._own(sizes if parsed.channels == 1 else (*sizes, parsed.channels), parsed, device)
+    return made
+
+
+def fresh(tuple shape, str base, int device, uintptr_t stream):
+    """A buffer for the output of a launch on a stream, from the device's pool. For `fkl.runtime.frameworks`."""
+    cdef DeviceBuffer made = DeviceBuffer.__new__(DeviceBuffer)
+    made._describe(shape, parse_dtype(base), None)
+    made.memory = allocate_pooled(made.nbytes, device, <fkl_CUstream>stream)
+    made.a.device = device
+    made.a.ptr = <void*><uintptr_t>made.memory.ptr
     return made
 
 

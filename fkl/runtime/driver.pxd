@@ -47,6 +47,16 @@ cdef extern from "fkl_cuda.h" nogil:
         fkl_CUkernel kern
         fkl_CUcontext ctx
 
+    ctypedef struct fkl_pool_tag "struct CUmemPoolHandle_st":
+        pass
+    ctypedef fkl_pool_tag* fkl_CUmemoryPool
+
+    ctypedef struct fkl_pool_properties:
+        int allocType
+        int handleTypes
+        int locationType
+        int locationId
+
     ctypedef struct fkl_copy2d:
         size_t srcXInBytes
         size_t srcY
@@ -116,6 +126,13 @@ cdef extern from "fkl_cuda.h" nogil:
         int (*FuncLoad)(fkl_CUfunction) noexcept nogil
         int (*LaunchKernel)(fkl_CUfunction, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,
                             unsigned int, unsigned int, fkl_CUstream, void**, void**) noexcept nogil
+        int (*MemHostAlloc)(void**, size_t, unsigned int) noexcept nogil
+        int (*MemHostGetDevicePointer)(fkl_CUdeviceptr*, void*, unsigned int) noexcept nogil
+        int (*StreamWriteValue32)(fkl_CUstream, fkl_CUdeviceptr, unsigned int, unsigned int) noexcept nogil
+        int (*MemPoolCreate)(fkl_CUmemoryPool*, const fkl_pool_properties*) noexcept nogil
+        int (*MemPoolSetAttribute)(fkl_CUmemoryPool, int, void*) noexcept nogil
+        int (*MemPoolGetAttribute)(fkl_CUmemoryPool, int, void*) noexcept nogil
+        int (*MemAllocFromPoolAsync)(fkl_CUdeviceptr*, size_t, fkl_CUmemoryPool, fkl_CUstream) noexcept nogil
         int (*GraphCreate)(fkl_CUgraph*, unsigned int) noexcept nogil
         int (*GraphAddKernelNode)(fkl_CUgraphNode*, fkl_CUgraph, const fkl_CUgraphNode*, size_t,
                                   const fkl_kernel_node*) noexcept nogil

@@ -86,9 +86,9 @@ def allocate(ArrayView like, tuple shape, str base, int device, uintptr_t stream
         return _torch(like, shape, base, device, stream)
     if like is not None and like.a.framework == CUPY and base != "bfloat16":
         return _cupy(like, shape, base, device, stream)
-    from fkl.runtime.buffer import empty
+    from fkl.runtime.buffer import fresh
 
-    return empty(shape, base, device=device)
+    return fresh(shape, base, device, stream)
 
 
 def _numpy(shape, base):

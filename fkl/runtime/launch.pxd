@@ -1,5 +1,6 @@
 """Loaded code and prepared launches; see launch.pyx."""
 
+cimport cython
 from libc.stdint cimport int64_t, uint64_t
 from fkl.runtime.driver cimport (
     fkl_CUcontext, fkl_CUfunction, fkl_CUgraph, fkl_CUgraphExec, fkl_CUgraphNode, fkl_CUlibrary, fkl_CUstream,
@@ -13,6 +14,21 @@ cdef class Library:
     cdef bint pinned             # a captured graph may use the code: never unloaded
     cdef object __weakref__
     cdef fkl_CUfunction load_for(self, int device) except NULL
+
+
+@cython.final
+cdef class LaunchGraph:
+    cdef fkl_CUgraphExec graph
+    cdef fkl_CUgraph template
+    cdef fkl_CUgraphNode* nodes
+    cdef int count
+    cdef fkl_CUcontext context
+    cdef int device
+    cdef list libraries          # the code of the nodes stays loaded
+    cdef bint replace(self, list launches) except -1
+    cdef int run(self, fkl_CUstream stream) except -1
+    @staticmethod
+    cdef LaunchGraph make(list launches)
 
 
 cdef bint is_capturing(fkl_CUstream stream, int device) except -1

@@ -22,8 +22,7 @@ cdef list _retired = []
 cdef list _spent = []
 # Graphs alive. Each holds some 100 KB of device memory, so there is a bound; launches beyond it go directly.
 cdef int _graphs = 0
-cdef enum:
-    MOST_GRAPHS = 1024
+MOST_GRAPHS = 1024
 
 # CUstreamCaptureMode and CUstreamCaptureStatus values of the driver's ABI.
 cdef enum:
@@ -400,3 +399,91 @@ cdef class Launch:
         if self.graph != NULL:
             kind += ", graph"
         return f"<fkl Launch on cuda:{self.device}, {kind}, {self.size} bytes of parameters>"
+
+
+@cython.final
+cdef class LaunchGraph:
+    """Launches of one device in order, as one graph."""
+
+    def __cinit__(self):
+        self.graph = NULL
+        self.template = NULL
+        self.nodes = NULL
+
+    def __dealloc__(self):
+        global _graphs
+        free(self.nodes)
+        if self.graph != NULL and not quiet():
+            _graphs -= 1
+            _spent.append((<uintptr_t>self.graph, <uintptr_t>self.template))
+
+    @staticmethod
+    cdef LaunchGraph make(list launches):
+        """A graph of these launches; None where one cannot be: no graphs, nothing to do, blocks that travel by memory."""
+        global _graphs
+        cdef LaunchGraph made
+        cdef Launch launch
+        cdef fkl_kernel_node node
+        cdef fkl_CUcontext saved
+        cdef int mode = 0
+        cdef int i
+        cdef bint relaxed
+        for found in launches:
+            launch = found
+            if launch.empty or launch.table or launch.large:
+                return None
+        if drv.GraphExecKernelNodeSetParams == NULL or drv.GraphInstantiateWithFlags == NULL or drv.GraphLaunch == NULL:
+            return None
+        if _graphs >= MOST_GRAPHS or not graphs_wanted():
+            return None
+        made = LaunchGraph.__new__(LaunchGraph)
+        launch = launches[0]
+        made.device, made.context, made.count = launch.device, launch.context, len(launches)
+        made.libraries = [(<Launch>one).library for one in launches]
+        made.nodes = <fkl_CUgraphNode*>malloc(made.count * sizeof(fkl_CUgraphNode))
+        if made.nodes == NULL:
+            raise MemoryError
+        enter(made.device, &saved)
+        relaxed = relax(&mode)
+        try:
+            check(drv.GraphCreate(&made.template, 0), b"cuGraphCreate")
+            for i in range(made.count):
+                (<Launch>launches[i])._describe(&node)
+                check(drv.GraphAddKernelNode(&made.nodes[i], made.template, &made.nodes[i - 1] if i else NULL, 1 if i else 0, &node),
+                      b"cuGraphAddKernelNode")
+            check(drv.GraphInstantiateWithFlags(&made.graph, made.template, 0), b"cuGraphInstantiate")
+            _graphs += 1
+        finally:
+            if made.graph == NULL and made.template != NULL:
+                drv.GraphDestroy(made.template)
+            if relaxed:
+                restore(&mode)
+            leave(saved)
+        return made
+
+    cdef bint replace(self, list launches) except -1:
+        """Describe every node anew; False if the launches need another graph. The caller holds a lock."""
+        cdef Launch launch
+        cdef fkl_kernel_node node
+        cdef int i
+        if len(launches) != self.count:
+            return False
+        for i in range(self.count):
+            launch = launches[i]
+            if launch.empty or launch.table or launch.large or launch.library is not self.libraries[i]:
+                return False
+        for i in range(self.count):
+            (<Launch>launches[i])._describe(&node)
+            check(drv.GraphExecKernelNodeSetParams(self.graph, self.nodes[i], &node), b"cuGraphExecKernelNodeSetParams")
+        return True
+
+    cdef int run(self, fkl_CUstream stream) except -1:
+        """Launch on a stream that is not being captured. The caller holds a lock."""
+        cdef fkl_CUcontext saved
+        ensure()
+        enter(self.device, &saved)
+        try:
+            check(drv.GraphLaunch(self.graph, stream), b"cuGraphLaunch")
+        finally:
+            leave(saved)
+        return 0

@@ -2,25 +2,37 @@
 
 It is freed once, when its last owner (a `DeviceBuffer`, an exported capsule) has gone and every launch that used it has
 ended. Each launch tells the memory which stream it went to; freeing waits for those streams, because ``cuMemFree``
-alone does not wait for work on non-blocking ones. Memory that a stream capture has seen is never freed: the graph may
+alone does not wait for work on non-blocking ones. Outputs that calls allocate come from a pool and are freed in stream
+order instead: a stream of fkl's own waits for those launches, the host does not. Memory that a stream capture has seen is never freed: the graph may
 be replayed at any time. A free that meets a capture it must not disturb waits in a list for a better moment.
 """
 
 cimport cython
 from libc.stdint cimport uintptr_t
+from libc.string cimport memset
 
 from fkl.runtime.context cimport enter, leave
 from fkl.runtime.driver cimport (
-    check, drv, fkl_CUcontext, fkl_CUevent, fkl_CUstream, quiet, relax, restore,
+    check, drv, fkl_CUcontext, fkl_CUevent, fkl_CUmemoryPool, fkl_CUstream, fkl_pool_properties, quiet, relax, restore,
 )
-from fkl.runtime.stream cimport Event, decode_stream
+from fkl.runtime.stream cimport Event, Stream, decode_stream
 
 cdef enum:
     CAPTURE_NONE = 0
     EVENT_NO_TIMING = 2
     #: Streams remembered by object before those whose work has ended are forgotten.
     MANY = 32
+    POOL_RELEASE_THRESHOLD = 4
+    POOL_RESERVED = 5
+    POOL_USED = 7
 
+#: Bytes that a pool keeps for the next allocations instead of giving them back to the device.
+POOL_KEEPS = 1 << 28
+
+# device -> its Pool, None if the driver has no pools there.
+cdef dict _pools = {}
+# device -> bytes of the memory that `allocate_memory` gave and nobody freed.
+cdef dict _owned = {}
 # Memory whose free met a capture.
 cdef list _deferred = []
 
@@ -42,7 +54,7 @@ cdef class Memory:
             self.ptr = 0
             return
         heir = Memory.__new__(Memory)
-        heir.ptr, heir.nbytes, heir.device = self.ptr, self.nbytes, self.device
+        heir.ptr, heir.nbytes, heir.device, heir.pooled = self.ptr, self.nbytes, self.device, self.pooled
         heir.uses, heir.legacy = self.uses, self.legacy
         _deferred.append(heir)
 
@@ -107,6 +119,33 @@ cdef class Memory:
         return 0
 
 
+@cython.final
+cdef class Pool:
+    """A device's pool, and the stream on which its memory is freed."""
+
+    cdef fkl_CUmemoryPool handle
+    cdef Stream stream
+
+
+cdef Pool _pool_of(int device):
+    """The pool of a device, made at its first use; None if there cannot be one. The device's context is current."""
+    cdef fkl_pool_properties properties
+    cdef unsigned long long keeps = POOL_KEEPS
+    cdef Pool pool
+    if device in _pools:
+        return _pools[device]
+    if drv.MemPoolCreate == NULL or drv.MemPoolSetAttribute == NULL or drv.MemAllocFromPoolAsync == NULL:
+        return _pools.setdefault(device, None)
+    memset(&properties, 0, sizeof(properties))
+    properties.allocType, properties.locationType, properties.locationId = 1, 1, device
+    pool = Pool()
+    if drv.MemPoolCreate(&pool.handle, &properties) != 0:
+        return _pools.setdefault(device, None)
+    check(drv.MemPoolSetAttribute(pool.handle, POOL_RELEASE_THRESHOLD, &keeps), b"cuMemPoolSetAttribute")
+    pool.stream = Stream(device)
+    return _pools.setdefault(device, pool)
+
+
 cdef Event _event_of(int device, object use):
     """An event after what a stream holds now; None if the stream is closed, and then its work cannot be told."""
     cdef uintptr_t handle = 0
@@ -135,7 +174,11 @@ cdef bint _release(Memory memory) noexcept:
     try:
         if not _wait(memory):
             return False
-        drv.MemFree(memory.ptr)
+        if memory.pooled:
+            drv.MemFreeAsync(memory.ptr, (<Pool>_pools[memory.device]).stream._handle)
+        else:
+            drv.MemFree(memory.ptr)
+            _owned[memory.device] = _owned.get(memory.device, 0) - memory.nbytes
         return True
     finally:
         if relaxed:
@@ -143,9 +186,17 @@ cdef bint _release(Memory memory) noexcept:
         leave(saved)
 
 
+cdef inline int _await(fkl_CUevent event, fkl_CUstream waiting) noexcept nogil:
+    return drv.EventSynchronize(event) if waiting == NULL else drv.StreamWaitEvent(waiting, event, 0)
+
+
 cdef bint _wait(Memory memory) noexcept:
-    """Wait for all launches that used the memory, on the host; False if one of the streams is capturing."""
+    """Wait for all launches that used the memory, on the host or, for pooled memory, on the stream that frees it.
+
+    False if one of the streams is capturing.
+    """
     cdef uintptr_t handle
+    cdef fkl_CUstream waiting = (<Pool>_pools[memory.device]).stream._handle if memory.pooled else NULL
     cdef int capturing
     cdef fkl_CUevent event
     cdef int status
@@ -155,7 +206,7 @@ cdef bint _wait(Memory memory) noexcept:
         if type(use) is Event:
             event = (<Event>use)._handle
             with nogil:
-                drv.EventSynchronize(event)
+                _await(event, waiting)
             continue
         handle = 0
         try:
@@ -176,7 +227,7 @@ cdef bint _wait(Memory memory) noexcept:
         with nogil:
             status = drv.EventRecord(event, <fkl_CUstream>handle)
             if status == 0:
-                status = drv.EventSynchronize(event)
+                status = _await(event, waiting)
             drv.EventDestroy(event)
         if status >= 900 and status <= 908:
             return False
@@ -214,9 +265,53 @@ cdef Memory allocate_memory(size_t nbytes, int device):
         if status != 0:
             memory.ptr = 0
         check(status, b"cuMemAlloc")
+        _owned[device] = _owned.get(device, 0) + nbytes
     finally:
         leave(saved)
     return memory
+
+
+cdef Memory allocate_pooled(size_t nbytes, int device, fkl_CUstream stream):
+    """Allocate in the order of a stream, from the device's pool; as `allocate_memory` where that cannot be.
+
+    Memory allocated while the stream is being captured would belong to the graph, so that is taken the other way too.
+    """
+    cdef Memory memory
+    cdef Pool pool
+    cdef fkl_CUcontext saved
+    cdef int capturing = CAPTURE_NONE
+    cdef int mode = 0
+    cdef bint relaxed
+    cdef int status = 1
+    if nbytes == 0:
+        return allocate_memory(nbytes, device)
+    enter(device, &saved)
+    try:
+        pool = _pool_of(device)
+        if pool is not None and drv.StreamIsCapturing(stream, &capturing) == 0 and capturing == CAPTURE_NONE:
+            drain()
+            memory = Memory.__new__(Memory)
+            memory.device, memory.nbytes, memory.pooled = device, nbytes, True
+            relaxed = relax(&mode)
+            status = drv.MemAllocFromPoolAsync(&memory.ptr, (nbytes + 255) & ~<size_t>255, pool.handle, stream)
+            if relaxed:
+                restore(&mode)
+            if status != 0:
+                memory.ptr = 0
+    finally:
+        leave(saved)
+    return memory if status == 0 else allocate_memory(nbytes, device)
+
+
+def statistics(int device):
+    """Bytes of a device held by fkl: (owned buffers, pool in use, pool reserved, frees that wait)."""
+    cdef unsigned long long used = 0
+    cdef unsigned long long reserved = 0
+    cdef Pool pool = _pools.get(device)
+    if pool is not None and drv.MemPoolGetAttribute != NULL:
+        check(drv.MemPoolGetAttribute(pool.handle, POOL_USED, &used), b"cuMemPoolGetAttribute")
+        check(drv.MemPoolGetAttribute(pool.handle, POOL_RESERVED, &reserved), b"cuMemPoolGetAttribute")
+    return _owned.get(device, 0), used, reserved, len(_deferred)
 
 
 def drain():

@@ -52,6 +52,18 @@ typedef struct {
     size_t WidthInBytes, Height;
 } fkl_copy2d;
 
+typedef struct CUmemPoolHandle_st *fkl_CUmemoryPool;
+/* CUmemPoolProps: pinned memory (1) of a device (1), named by its ordinal; the rest is zero. */
+typedef struct {
+    int allocType;
+    int handleTypes;
+    int locationType;
+    int locationId;
+    void *win32SecurityAttributes;
+    size_t maxSize;
+    unsigned char reserved[56];
+} fkl_pool_properties;
+
 /* X(name without cu, CUDA version of the ABI, parameters) */
 #define FKL_DRIVER_REQUIRED(X)                                                                                        \
     X(Init, 2000, (unsigned int flags))                                                                               \
@@ -107,6 +119,13 @@ typedef struct {
 
 #define FKL_DRIVER_OPTIONAL(X)                                                                                        \
     X(FuncLoad, 12040, (fkl_CUfunction function))                                                                     \
+    X(MemHostAlloc, 2020, (void **memory, size_t bytes, unsigned int flags))                                          \
+    X(MemHostGetDevicePointer, 3020, (fkl_CUdeviceptr * address, void *memory, unsigned int flags))                   \
+    X(StreamWriteValue32, 12000, (fkl_CUstream stream, fkl_CUdeviceptr to, unsigned int value, unsigned int flags))   \
+    X(MemPoolCreate, 11020, (fkl_CUmemoryPool * pool, const fkl_pool_properties *properties))                         \
+    X(MemPoolSetAttribute, 11020, (fkl_CUmemoryPool pool, int attribute, void *value))                                \
+    X(MemPoolGetAttribute, 11020, (fkl_CUmemoryPool pool, int attribute, void *value))                                \
+    X(MemAllocFromPoolAsync, 11020, (fkl_CUdeviceptr * memory, size_t bytes, fkl_CUmemoryPool pool, fkl_CUstream stream))\
     X(GraphCreate, 10000, (fkl_CUgraph * graph, unsigned int flags))                                                  \
     X(GraphAddKernelNode, 12000, (fkl_CUgraphNode * node, fkl_CUgraph graph, const fkl_CUgraphNode *after,            \
                                   size_t count, const fkl_kernel_node *parameters))                                   \

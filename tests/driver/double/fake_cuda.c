@@ -32,9 +32,10 @@ struct CUevent_st { int live, device, recorded; };
 struct CUlib_st { void *handle; char path[64]; int live; };
 struct CUkern_st { struct CUlib_st *library; };
 struct CUfunc_st { struct CUlib_st *library; int device; };
-struct CUgraph_st { fkl_kernel_node node; int used; };
-struct CUgraphNode_st { int unused; };
-struct CUgraphExec_st { fkl_kernel_node node; };
+struct CUgraphNode_st { int index; };
+struct CUgraph_st { fkl_kernel_node nodes[16]; int count; };
+struct CUgraphExec_st { fkl_kernel_node nodes[16]; int count; };
+struct CUmemPoolHandle_st { int device; unsigned long long used, threshold; };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct CUctx_st contexts[DEVICES] = {{0}, {1}};
@@ -294,6 +295,60 @@ static fkl_CUresult f_CtxSynchronize(void) {
     return OK;
 }
 
+/* -- pools and mapped host memory ------------------------------------------------------------------------------- */
+
+static fkl_CUresult f_MemPoolCreate(fkl_CUmemoryPool *pool, const fkl_pool_properties *properties) {
+    ENTER(MemPoolCreate);
+    if (properties->allocType != 1 || properties->locationType != 1 || properties->locationId >= DEVICES) return INVALID_VALUE;
+    *pool = calloc(1, sizeof **pool);
+    (*pool)->device = properties->locationId;
+    note("MemPoolCreate %d", properties->locationId);
+    return OK;
+}
+static fkl_CUresult f_MemPoolSetAttribute(fkl_CUmemoryPool pool, int attribute, void *value) {
+    ENTER(MemPoolSetAttribute);
+    if (attribute != 4) return INVALID_VALUE;
+    pool->threshold = *(unsigned long long *)value;
+    return OK;
+}
+static fkl_CUresult f_MemPoolGetAttribute(fkl_CUmemoryPool pool, int attribute, void *value) {
+    ENTER(MemPoolGetAttribute);
+    if (attribute != 5 && attribute != 7) return INVALID_VALUE;
+    *(unsigned long long *)value = pool->used;
+    return OK;
+}
+static fkl_CUresult f_MemAllocFromPoolAsync(fkl_CUdeviceptr *memory, size_t bytes, fkl_CUmemoryPool pool, fkl_CUstream stream) {
+    IN_CONTEXT(MemAllocFromPoolAsync);
+    if (!stream_ok(stream)) return INVALID_HANDLE;
+    if ((unsigned long)stream > 2 && stream->capturing) { spoiled = 1; return CAPTURE_UNSUPPORTED; }
+    int status = take(memory, bytes, pool->device);
+    if (status) return status;
+    pool->used += bytes;
+    note("MemAllocFromPoolAsync 0x%llx", *memory);
+    return OK;
+}
+static fkl_CUresult f_MemHostAlloc(void **memory, size_t bytes, unsigned int flags) {
+    IN_CONTEXT(MemHostAlloc);
+    if (flags != 3) return INVALID_VALUE;
+    *memory = calloc(1, bytes);
+    note("MemHostAlloc");
+    return OK;
+}
+static fkl_CUresult f_MemHostGetDevicePointer(fkl_CUdeviceptr *address, void *memory, unsigned int flags) {
+    (void)flags;
+    ENTER(MemHostGetDevicePointer);
+    *address = (fkl_CUdeviceptr)memory;
+    return OK;
+}
+static fkl_CUresult f_StreamWriteValue32(fkl_CUstream stream, fkl_CUdeviceptr to, unsigned int value, unsigned int flags) {
+    (void)flags;
+    IN_CONTEXT(StreamWriteValue32);
+    if (!stream_ok(stream)) return INVALID_HANDLE;
+    note("StreamWriteValue32");
+    if (!never_ready) *(volatile unsigned int *)to = value;
+    return OK;
+}
+
 /* -- streams and events ---------------------------------------------------------------------------------------- */
 
 static fkl_CUresult f_StreamCreateWithPriority(fkl_CUstream *stream, unsigned int flags, int priority) {
@@ -317,7 +372,10 @@ static fkl_CUresult f_StreamSynchronize(fkl_CUstream stream) {
     IN_CONTEXT(StreamSynchronize);
     return stream_ok(stream) ? OK : INVALID_HANDLE;
 }
-static fkl_CUresult f_StreamQuery(fkl_CUstream stream) { IN_CONTEXT(StreamQuery); return stream_ok(stream) ? OK : INVALID_HANDLE; }
+static fkl_CUresult f_StreamQuery(fkl_CUstream stream) {
+    IN_CONTEXT(StreamQuery);
+    return never_ready ? NOT_READY : stream_ok(stream) ? OK : INVALID_HANDLE;
+}
 static fkl_CUresult f_StreamWaitEvent(fkl_CUstream stream, fkl_CUevent event, unsigned int flags) {
     (void)flags;
     IN_CONTEXT(StreamWaitEvent);
@@ -458,10 +516,13 @@ static fkl_CUresult f_GraphCreate(fkl_CUgraph *graph, unsigned int flags) {
 }
 static fkl_CUresult f_GraphAddKernelNode(fkl_CUgraphNode *node, fkl_CUgraph graph, const fkl_CUgraphNode *after, size_t count,
                                          const fkl_kernel_node *parameters) {
-    (void)after, (void)count;
     ENTER(GraphAddKernelNode);
-    graph->node = *parameters;
+    if (graph->count == 16) return OUT_OF_MEMORY;
+    /* Nodes run in the order they were added, which is that of a chain of dependencies: anything else is refused. */
+    if (count != (graph->count > 0) || (count && after[0]->index != graph->count - 1)) return INVALID_VALUE;
     *node = calloc(1, sizeof **node);
+    (*node)->index = graph->count;
+    graph->nodes[graph->count++] = *parameters;
     return OK;
 }
 static void keep(fkl_kernel_node *kept, const fkl_kernel_node *given) {
@@ -477,7 +538,8 @@ static fkl_CUresult f_GraphInstantiateWithFlags(fkl_CUgraphExec *exec, fkl_CUgra
     (void)flags;
     IN_CONTEXT(GraphInstantiateWithFlags);
     *exec = calloc(1, sizeof **exec);
-    keep(&(*exec)->node, &graph->node);
+    (*exec)->count = graph->count;
+    for (int i = 0; i < graph->count; ++i) keep(&(*exec)->nodes[i], &graph->nodes[i]);
     note("GraphInstantiate");
     return OK;
 }
@@ -488,9 +550,8 @@ static fkl_CUresult f_GraphUpload(fkl_CUgraphExec exec, fkl_CUstream stream) {
 }
 static fkl_CUresult f_GraphExecKernelNodeSetParams(fkl_CUgraphExec exec, fkl_CUgraphNode node,
                                                    const fkl_kernel_node *parameters) {
-    (void)node;
     ENTER(GraphExecKernelNodeSetParams);
-    keep(&exec->node, parameters);
+    keep(&exec->nodes[node->index], parameters);
     note("GraphSetParams");
     return OK;
 }
@@ -498,9 +559,13 @@ static fkl_CUresult f_GraphLaunch(fkl_CUgraphExec exec, fkl_CUstream stream) {
     IN_CONTEXT(GraphLaunch);
     if ((unsigned long)stream > 2 && stream->capturing) { spoiled = 1; return CAPTURE_UNSUPPORTED; }
     note("GraphLaunch");
-    fkl_kernel_node *n = &exec->node;
-    return f_LaunchKernel(n->func, n->gridDimX, n->gridDimY, n->gridDimZ, n->blockDimX, n->blockDimY, n->blockDimZ, 0, stream,
-                          n->kernelParams, NULL);
+    for (int i = 0; i < exec->count; ++i) {
+        fkl_kernel_node *n = &exec->nodes[i];
+        int status = f_LaunchKernel(n->func, n->gridDimX, n->gridDimY, n->gridDimZ, n->blockDimX, n->blockDimY, n->blockDimZ, 0,
+                                    stream, n->kernelParams, NULL);
+        if (status) return status;
+    }
+    return OK;
 }
 static fkl_CUresult f_GraphExecDestroy(fkl_CUgraphExec exec) { (void)exec; ENTER(GraphExecDestroy); note("GraphExecDestroy"); return OK; }
 static fkl_CUresult f_GraphDestroy(fkl_CUgraph graph) { (void)graph; ENTER(GraphDestroy); return OK; }
