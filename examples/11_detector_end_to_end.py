@@ -41,9 +41,8 @@ corners = (boxes - [place.x, place.y] * 2) / ([place.scale_x, place.scale_y] * 2
 corners = np.clip(corners.round().astype(int), 0, [width, height] * 2)
 rectangles = [(int(a), int(b), int(c - a), int(d - b)) for a, b, c, d in corners]
 
-cut = fkl.compose(
-    fkl.ReadYUV("nv12"), colour, fkl.Crop(rectangles), fkl.Resize(96, 96), fkl.SaturateCast("uint8"), fkl.TensorWrite(), target=TARGET
-)
+patches = fkl.Crop(rectangles), fkl.Resize(96, 96), fkl.SaturateCast("uint8")
+cut = fkl.compose(fkl.ReadYUV("nv12"), colour, *patches, fkl.TensorWrite(), target=TARGET)
 crops = get(cut(frame))
 print("detections", rectangles, "->", crops.shape)
 

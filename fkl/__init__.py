@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from fkl.sequence import Sequence as Sequence
     from fkl.sequence import sequence as sequence
     from fkl.temporal import CircularTensor as CircularTensor
+    from fkl.torch_op import torch_op as torch_op
     from fkl.usage import MemoryInfo as MemoryInfo
     from fkl.usage import memory_info as memory_info
 
@@ -55,6 +56,7 @@ _HOME = {
     "from_dlpack": "fkl.runtime.buffer",
     "memory_info": "fkl.usage",
     "sequence": "fkl.sequence",
+    "torch_op": "fkl.torch_op",
     **dict.fromkeys(
         (
             "Abs", "AbsDiff", "Add", "AddLast", "BorderReader", "BwAnd", "BwNot", "BwOr", "BwXor", "Cast",

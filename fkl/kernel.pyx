@@ -324,32 +324,65 @@ cdef class FusedKernel:
         TypeError, ValueError
             The chain does not take such an input.
         """
+        self._open()
+        if self.chain.generates:
+            self.chain.compile(self.chain.read.dtype)
+            return
+        surface = self._tight(dtype, shape)
+        variant = self.chain.variant(surface.dtype)
+        variant.plan.out_extents(surface.extents)
+        variant.plan.values(surface.extents)
+        self.chain.compile(surface.dtype)
+
+    def output_for(self, dtype, shape):
+        """Shape and scalar type of the output for an input of this type, to allocate it beforehand. Compiles nothing.
+
+        Parameters
+        ----------
+        dtype : dtype
+            Scalar or pixel type of the input.
+        shape : tuple of int
+            The input's shape. Neither counts for a chain that starts with `ReadSet`.
+
+        Returns
+        -------
+        (tuple of int, str)
+            Such as ``((3, 224, 224), "float32")``.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The chain does not take such an input.
+        """
+        self._open()
+        if self.chain.generates:
+            read = self.chain.read
+            variant, extents = self.chain.variant(read.dtype), Extents(read.width, read.height, 1, 2)
+        else:
+            surface = self._tight(dtype, shape)
+            variant, extents = self.chain.variant(surface.dtype), surface.extents
+        plan = variant.plan
+        plan.values(extents)
+        return tuple(plan.write.shape(plan.out_extents(extents), plan.out_dtype)), plan.out_dtype.base
+
+    def _tight(self, dtype, shape):
+        """The surface that a tight input of this type would be."""
         from fkl.layout import packed_surface, planar_surface, tight_strides
 
-        self._open()
         parsed = parse_dtype(dtype)
         read = self.chain.read
-        if self.chain.generates:
-            self.chain.compile(read.dtype)
-            return
         scalar = parsed.with_channels(1)
         sizes = tuple(int(n) for n in shape)
         if any(n < 0 for n in sizes):
             raise ValueError(f"a shape has no negative size, got {sizes}")
         strides = tight_strides(sizes, scalar.itemsize)
         if read.layout == "yuv":
-            surface = _blank_video(read, sizes, strides, scalar)
-        elif read.layout == "planar":
-            surface = planar_surface(sizes, strides, scalar, read.channels)
-        else:
-            if parsed.channels > 1 and (len(sizes) < 3 or sizes[-1] != parsed.channels):
-                sizes, strides = (*sizes, parsed.channels), tight_strides((*sizes, parsed.channels), scalar.itemsize)
-            channels = parsed.channels if parsed.channels > 1 else read.channels
-            surface = packed_surface(sizes, strides, scalar, channels)
-        variant = self.chain.variant(surface.dtype)
-        variant.plan.out_extents(surface.extents)
-        variant.plan.values(surface.extents)
-        self.chain.compile(surface.dtype)
+            return _blank_video(read, sizes, strides, scalar)
+        if read.layout == "planar":
+            return planar_surface(sizes, strides, scalar, read.channels)
+        if parsed.channels > 1 and (len(sizes) < 3 or sizes[-1] != parsed.channels):
+            sizes, strides = (*sizes, parsed.channels), tight_strides((*sizes, parsed.channels), scalar.itemsize)
+        return packed_surface(sizes, strides, scalar, parsed.channels if parsed.channels > 1 else read.channels)
 
     def source_for(self, dtype, size=None):
         """The generated source for an input of this type.

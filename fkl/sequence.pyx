@@ -57,7 +57,9 @@ cdef class Sequence:
             kernel = given
             kernel._open()
             if kernel.bound is None:
-                raise ValueError(f"kernel {i} of the sequence has a bound output that no longer fits since an update; bind one that does")
+                raise ValueError(
+                    f"kernel {i} of the sequence has a bound output that no longer fits since an update; bind one that does"
+                )
             found.append(kernel.bound)
         return found
 

@@ -95,7 +95,7 @@ def code_folder() -> str:
 
 def run(script: str, *, preamble: str = PREAMBLE, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a script in a fresh interpreter whose CUDA driver is the double."""
-    env = {**os.environ, "FKL_CUDA_DRIVER": library(), "FKL_DOUBLE_CODE": code_folder(), **environment}
+    env = {**os.environ, "FKL_CUDA_DRIVER": library(), "FKL_DOUBLE_CODE": code_folder(), "FKL_LAUNCH": "graph", **environment}
     return subprocess.run(
         [sys.executable, "-P", "-c", preamble + textwrap.dedent(script)], env=env, capture_output=True, text=True, timeout=300, check=False
     )

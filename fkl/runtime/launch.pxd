@@ -27,6 +27,7 @@ cdef class LaunchGraph:
     cdef list libraries          # the code of the nodes stays loaded
     cdef bint replace(self, list launches) except -1
     cdef int run(self, fkl_CUstream stream) except -1
+
     @staticmethod
     cdef LaunchGraph make(list launches)
 
@@ -74,6 +75,7 @@ cdef class Launch:
     cdef int run(self, uint64_t source, uint64_t target, fkl_CUstream stream) except -1
     cdef int _direct(self, fkl_CUstream stream) except -1
     cdef int _launch(self, fkl_CUstream stream) except -1
+    cdef int _trial(self, fkl_CUstream stream) except -1
     cdef int _with_memory(self, fkl_CUstream stream) except -1
     cdef int _upload(self, uint64_t memory, size_t head, size_t table, fkl_CUstream stream, bint ordered) except -1
     cdef int _copy(self, uint64_t to, const char* data, size_t size, fkl_CUstream stream, bint ordered) except -1

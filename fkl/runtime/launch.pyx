@@ -24,6 +24,22 @@ cdef list _spent = []
 cdef int _graphs = 0
 MOST_GRAPHS = 1024
 
+# Whether graphs are cheaper is measured over the first launches of a process, by turns with direct ones: launches left to
+# measure, the least nanoseconds of each kind, and the verdict.
+cdef enum:
+    TRIALS = 64
+cdef int _untried = TRIALS
+cdef int64_t[2] _least
+_least[0] = _least[1] = 1 << 62
+cdef bint _graphs_cost_more = False
+
+cdef extern from "<time.h>" nogil:
+    struct timespec:
+        long tv_sec
+        long tv_nsec
+    int clock_gettime(int, timespec*)
+    int CLOCK_MONOTONIC
+
 # CUstreamCaptureMode and CUstreamCaptureStatus values of the driver's ABI.
 cdef enum:
     CAPTURE_RELAXED = 2
@@ -141,11 +157,19 @@ def graph_count():
 
 
 def graphs_wanted():
-    """Whether repeated launches may go through graphs (``FKL_LAUNCH``: "graph", the default, or "kernel")."""
-    choice = os.environ.get("FKL_LAUNCH", "graph")
-    if choice not in ("graph", "kernel"):
-        raise ValueError(f'FKL_LAUNCH is "graph" or "kernel", got {choice!r}')
-    return choice == "graph"
+    """Whether repeated launches may go through graphs (``FKL_LAUNCH``: "graph", "kernel", or "auto", the default)."""
+    global _untried
+    choice = os.environ.get("FKL_LAUNCH", "auto")
+    if choice not in ("auto", "graph", "kernel"):
+        raise ValueError(f'FKL_LAUNCH is "auto", "graph" or "kernel", got {choice!r}')
+    if choice == "graph":
+        _untried = 0
+    return choice != "kernel" and not _graphs_cost_more
+
+
+def launch_trial():
+    """What measuring the first launches found: (launches left to measure, least ns by graph, least ns direct, verdict)."""
+    return _untried, _least[0], _least[1], "kernel" if _graphs_cost_more else "graph"
 
 
 cdef int resolve(fkl_CUlibrary library, const char* name, fkl_CUfunction* out) except -1:
@@ -272,7 +296,9 @@ cdef class Launch:
 
     cdef int adopt(self, Launch other) except -1:
         """Take over another launch's graph, if it is one of the same code."""
-        if other is None or other.graph == NULL or other.function != self.function or self.tried or self.empty or self.table or self.large:
+        if other is None or other.graph == NULL or other.function != self.function:
+            return 0
+        if self.tried or self.empty or self.table or self.large:
             return 0
         self.graph, self.template, self.node = other.graph, other.template, other.node
         self.tried = self.stale = True
@@ -335,13 +361,35 @@ cdef class Launch:
         check(drv.StreamIsCapturing(stream, &capturing), b"cuStreamIsCapturing")
         if capturing != CAPTURE_NONE:
             self.library.pinned = True
-        elif self.graph != NULL:
+        elif self.graph != NULL and not _graphs_cost_more:
             if self.stale:
                 self._patch()
+            if _untried > 0:
+                return self._trial(stream)
             return check(drv.GraphLaunch(self.graph, stream), b"cuGraphLaunch")
         if self.table or self.large:
             return self._with_memory(stream)
         return self._direct(stream)
+
+    cdef int _trial(self, fkl_CUstream stream) except -1:
+        """One of the first launches: by turns through the graph and directly, timed; the last one decides."""
+        global _untried, _graphs_cost_more
+        cdef timespec begin, end
+        cdef int way = _untried & 1
+        cdef int64_t took
+        cdef int left = _untried - 1
+        _untried = left
+        clock_gettime(CLOCK_MONOTONIC, &begin)
+        if way == 0:
+            check(drv.GraphLaunch(self.graph, stream), b"cuGraphLaunch")
+        else:
+            self._direct(stream)
+        clock_gettime(CLOCK_MONOTONIC, &end)
+        took = (end.tv_sec - begin.tv_sec) * 1_000_000_000 + end.tv_nsec - begin.tv_nsec
+        _least[way] = min(_least[way], took)
+        if left == 0:
+            _graphs_cost_more = _least[0] > _least[1]
+        return 0
 
     cdef int _with_memory(self, fkl_CUstream stream) except -1:
         """Launch with a large block, a plane table or both in device memory that lives as long as the launch, in stream
@@ -449,8 +497,10 @@ cdef class LaunchGraph:
             check(drv.GraphCreate(&made.template, 0), b"cuGraphCreate")
             for i in range(made.count):
                 (<Launch>launches[i])._describe(&node)
-                check(drv.GraphAddKernelNode(&made.nodes[i], made.template, &made.nodes[i - 1] if i else NULL, 1 if i else 0, &node),
-                      b"cuGraphAddKernelNode")
+                check(
+                    drv.GraphAddKernelNode(&made.nodes[i], made.template, &made.nodes[i - 1] if i else NULL, 1 if i else 0, &node),
+                    b"cuGraphAddKernelNode",
+                )
             check(drv.GraphInstantiateWithFlags(&made.graph, made.template, 0), b"cuGraphInstantiate")
             _graphs += 1
         finally:

@@ -3,8 +3,9 @@
 It is freed once, when its last owner (a `DeviceBuffer`, an exported capsule) has gone and every launch that used it has
 ended. Each launch tells the memory which stream it went to; freeing waits for those streams, because ``cuMemFree``
 alone does not wait for work on non-blocking ones. Outputs that calls allocate come from a pool and are freed in stream
-order instead: a stream of fkl's own waits for those launches, the host does not. Memory that a stream capture has seen is never freed: the graph may
-be replayed at any time. A free that meets a capture it must not disturb waits in a list for a better moment.
+order instead: a stream of fkl's own waits for those launches, the host does not. Memory that a stream capture has seen is
+never freed: the graph may be replayed at any time. A free that meets a capture it must not disturb waits in a list for a
+better moment.
 """
 
 cimport cython

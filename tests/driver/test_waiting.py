@@ -127,3 +127,15 @@ def test_memory_info_counts():
     assert info.most_graphs == 1024 and info.waiting == 0 and 0 < info.free <= info.total
     raises(ValueError, "device", fkl.memory_info, 9)
     """)
+
+
+def test_the_first_launches_decide_between_graphs_and_kernels():
+    check(MORE + """
+from fkl.runtime.launch import launch_trial
+a = image(); o = fkl.empty((3, 9, 14)); k = chain(dev(a), o); assert launch_trial()[0] == 64
+for i in range(64):
+    assert launch_trial()[0] == 64 - i; k(); assert same(o, want(a))
+left, graph, direct, verdict = launch_trial(); assert left == 0 and 0 < graph < 1e9 and 0 < direct < 1e9
+assert verdict == ("kernel" if graph > direct else "graph")
+n = calls("GraphLaunch"); assert n == 32; k(); assert calls("GraphLaunch") - n == (verdict == "graph") and same(o, want(a))
+""", FKL_LAUNCH="auto")
