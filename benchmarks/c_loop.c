@@ -1,4 +1,4 @@
-/* The floor: loops of bare driver calls in C, for benchmarks/bench_launch.py. Nanoseconds per call. */
+/* The floor: loops of bare driver calls in C, for benchmarks/launch.py. Nanoseconds per call. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <time.h>

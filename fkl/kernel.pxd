@@ -2,6 +2,7 @@
 
 from cpython.object cimport PyObject
 from libc.stdint cimport uintptr_t
+from fkl.patch cimport Patch
 from fkl.repeat cimport Repeat
 from fkl.runtime.launch cimport Launch
 from fkl.runtime.view cimport ArrayView
@@ -13,7 +14,8 @@ cdef class FusedKernel:
     cdef fkl_vectorcall vectorcall
     cdef object chain
     cdef dict options
-    cdef readonly tuple ops
+    # The operations; `ops` is what asks for them, after `_settle`.
+    cdef tuple chained
     # The objects that the chain was composed with: they keep naming the operations when `update` replaces them.
     cdef tuple names
     cdef readonly str target
@@ -31,7 +33,13 @@ cdef class FusedKernel:
     cdef bint unwritten
     # Events to wait for before the first launch: producers of bound inputs and operands may still be writing.
     cdef object pending
+    # What `update` may write into the bound launch by itself, found at its first call: operation -> Patch; and what it
+    # has written that `chain` and `chained` do not know yet: operation -> value.
+    cdef dict patches
+    cdef dict written
     cdef object __weakref__
+    cdef int _settle(self) except -1
+    cdef bint _write(self, object op, object value) except -1
     cdef int _graph(self, Launch launch, Launch replaced) except -1
     cdef object _run(self, object x, object out, object stream)
     cdef object _run_bound(self, object stream, uintptr_t* handle)

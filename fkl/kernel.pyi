@@ -4,7 +4,8 @@ from typing import Any, Literal
 from fkl.operations.base import Operation
 
 class FusedKernel:
-    ops: tuple[Operation, ...]
+    @property
+    def ops(self) -> tuple[Operation, ...]: ...
     target: str
     def __call__(self, x: Any = None, out: Any = None, stream: Any = None) -> Any: ...
     def run(self, stream: Any = None) -> Any: ...

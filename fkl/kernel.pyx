@@ -5,6 +5,7 @@ from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_SIZE, PyTuple_GET_ITEM
 from libc.stdint cimport uint64_t, uintptr_t
 
+from fkl.patch cimport Patch, find_patches
 from fkl.repeat cimport Repeat, make_repeat, same_array
 from fkl.runtime.driver cimport fkl_CUstream
 from fkl.runtime.frameworks cimport current_stream, order_after
@@ -16,7 +17,7 @@ from fkl.runtime.wait cimport wait_for
 from fkl.dtypes import parse_dtype
 from fkl.gpu import GpuChain
 from fkl.host import HostChain
-from fkl.operations.base import Extents
+from fkl.operations.base import Extents, Operation
 from fkl.plan import check_chain
 from fkl.runtime.frameworks import allocate
 from fkl.variant import tidy, tidy_is_due
@@ -63,7 +64,7 @@ cdef class FusedKernel:
     def __init__(self, chain, dict options):
         self.chain = chain
         self.options = options
-        self.ops = self.names = chain.ops
+        self.chained = self.names = chain.ops
         self.target = chain.target
         self.unwritten = chain.dest is None
         if self.target == "gpu":
@@ -216,6 +217,7 @@ cdef class FusedKernel:
         cdef ArrayView view
         if self.closed:
             raise ValueError("this kernel is closed")
+        self._settle()
         if self.target == "cpu":
             return self.chain.call(x, out, stream)
         if stream is not None:
@@ -410,6 +412,12 @@ cdef class FusedKernel:
         return variant.source
 
     @property
+    def ops(self):
+        """The operations as they are now, after updates."""
+        self._settle()
+        return self.chained
+
+    @property
     def signature(self):
         """Digest of everything that would cause a compile; None until the input's type is known."""
         if self.chain.source is not None:
@@ -440,18 +448,21 @@ cdef class FusedKernel:
             No such operation, arguments that do not fit, or a change that would need another kernel; nothing has changed
             then.
         """
+        if len(args) == 1 and not kwargs and self.bound is not None and self._write(op, args[0]):
+            return
         self._open()
+        self._settle()
         if isinstance(op, int) and not isinstance(op, bool):
-            if not -len(self.ops) <= op < len(self.ops):
-                raise ValueError(f"the chain has {len(self.ops)} operations, there is no index {op}")
-            places = {op % len(self.ops)}
+            if not -len(self.chained) <= op < len(self.chained):
+                raise ValueError(f"the chain has {len(self.chained)} operations, there is no index {op}")
+            places = {op % len(self.chained)}
         else:
-            places = {i for i, names in enumerate(zip(self.names, self.ops)) if op is names[0] or op is names[1]}
+            places = {i for i, names in enumerate(zip(self.names, self.chained)) if op is names[0] or op is names[1]}
             if not places:
                 raise ValueError(f"{op!r:.80} is no operation of this chain; name it by the object composed with, or by index")
-        old = self.ops[min(places)]
+        old = self.chained[min(places)]
         made = type(old)(*args, **kwargs)
-        ops = list(self.ops)
+        ops = list(self.chained)
         for i in places:
             ops[i] = made
         chain = self.chain.replaced(check_chain(ops))
@@ -466,9 +477,38 @@ cdef class FusedKernel:
             self.chain = current
             self.bound, self.bound_out, self.origin, self.users, self.pending = kept
             raise
-        self.ops = chain.ops
+        self.chained = chain.ops
         self.unwritten = chain.dest is None
+        self.last = self.patches = None
+
+    cdef bint _write(self, object op, object value) except -1:
+        """Write a number into the bound launch and do no more; False: it takes the long way."""
+        cdef Patch patch
+        if not isinstance(op, Operation):
+            return False
+        if self.patches is None:
+            self.patches = find_patches(self.chain, self.names) if isinstance(self.chain, GpuChain) else {}
+        found = self.patches.get(op)
+        if found is None:
+            return False
+        patch = found
+        if not patch.write(self.bound, value):
+            return False
+        if self.written is None:
+            self.written = {}
+        self.written[op] = value
         self.last = None
+        return True
+
+    cdef int _settle(self) except -1:
+        """Tell the chain what `update` has written into the bound launch."""
+        if self.written is None:
+            return 0
+        written, self.written = self.written, None
+        ops = [type(op)(written[name]) if name in written else op for name, op in zip(self.names, self.chained)]
+        self.chain = self.chain.replaced(check_chain(ops))
+        self.chained = self.chain.ops
+        return 0
 
     def _rebind(self, replaced):
         """Bind after an update; a bound output that no longer fits waits for one that does."""
@@ -487,7 +527,7 @@ cdef class FusedKernel:
     def close(self):
         """Drop bindings and launches. Further calls raise `ValueError`; closing twice is allowed."""
         self.closed = True
-        self.bound = self.last = None
+        self.bound = self.last = self.patches = None
         self.bound_out = self.origin = self.users = self.pending = None
         if self.chain is not None:
             self.chain.sources, self.chain.dest, self.chain.operands = [], None, {}
@@ -518,8 +558,8 @@ cdef class FusedKernel:
         state = "closed" if self.closed else "bound" if self.bound is not None else (
             "read bound" if self.chain.source is not None else "unbound")
         chain = " -> ".join(repr(op) for op in self.ops[:12])
-        if len(self.ops) > 12:
-            chain += f" -> ... ({len(self.ops)} operations)"
+        if len(self.chained) > 12:
+            chain += f" -> ... ({len(self.chained)} operations)"
         return f"<fkl.FusedKernel {self.target}, {state}: {chain}>"
 
 

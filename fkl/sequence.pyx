@@ -22,6 +22,7 @@ cdef class Sequence:
     cdef readonly tuple kernels
     # What the graph was made of; compared with what the kernels hold now, since `update` replaces that.
     cdef list launches
+    cdef unsigned int version
     cdef LaunchGraph graph
     cdef object __weakref__
 
@@ -68,6 +69,7 @@ cdef class Sequence:
         if self.graph is None or not self.graph.replace(now):
             self.graph = LaunchGraph.make(now)
         self.launches = now
+        self.version = _version(now)
         return 0
 
     cdef uintptr_t _launch(self, object stream) except? 0:
@@ -87,7 +89,7 @@ cdef class Sequence:
         now = self._now()
         capturing = is_capturing(<fkl_CUstream>first, (<Launch>now[0]).device)
         with cython.critical_section(self):
-            if not capturing and not _same(now, self.launches):
+            if not capturing and not (_same(now, self.launches) and self.version == _version(now)):
                 self._refresh(now)
             if capturing or self.graph is None:
                 for found in now:
@@ -152,6 +154,14 @@ cdef bint _same(list a, list b):
         if a[i] is not b[i]:
             return False
     return True
+
+
+cdef unsigned int _version(list launches):
+    """Grows with every number that is written anew into any of these launches."""
+    cdef unsigned int total = 0
+    for launch in launches:
+        total += (<Launch>launch).version
+    return total
 
 
 def sequence(*kernels):

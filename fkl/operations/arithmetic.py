@@ -24,6 +24,10 @@ class Binary(Elementwise):
     function: ClassVar[str]
     #: Whether the value may be a read.
     reads: ClassVar[bool] = True
+    #: Whether the value is all there is to know, packed by `pixel_bytes`: `fkl.patch` may then write it in place.
+    plain: ClassVar[bool] = True
+    #: Whether zero is refused.
+    nonzero: ClassVar[bool] = False
     #: The second array's read, if the value is one.
     operand: Read | None = None
 
@@ -123,6 +127,7 @@ class Div(Binary):
     """
 
     function = "div"
+    nonzero = True
 
     def __init__(self, value: Any) -> None:
         super().__init__(value)

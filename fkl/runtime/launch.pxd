@@ -51,6 +51,7 @@ cdef class Launch:
     cdef fkl_CUgraph template    # the graph it was instantiated from, which owns the node
     cdef fkl_CUgraphNode node
     cdef bint stale              # whether the graph has yet to learn what the block holds
+    cdef unsigned int version    # how often its numbers were written anew
     cdef bint tried              # whether making a graph was decided, one way or the other
     cdef bint empty
     cdef bint wide               # whether strides allow the widest words; addresses are looked at each time

@@ -66,6 +66,8 @@ def test_a_sequence_is_one_graph_launch():
     n = calls("GraphLaunch"); assert s() is o and same(o, expect(2, 1)) and calls("GraphLaunch") == n + 1
     made = calls("GraphInstantiate"); k1.update(mul, 3.0); k2.update(add, 5.0); s(); assert same(o, expect(3, 5))
     assert calls("GraphInstantiate") == made and s.run() is o
+    k1.update(mul, 4.0); s(); assert same(o, expect(4, 5)); k2.update(add, 6.0); s.run(); assert same(o, expect(4, 6))
+    k1.update(mul, 3.0); k1(); k2.update(add, 5.0); s(); assert same(o, expect(3, 5))
     stream = fkl.Stream(); s(stream=stream); s(stream)
     D.double_capture(stream.handle, 1); n = calls("GraphLaunch"); s(stream); assert calls("GraphLaunch") == n and not D.double_spoiled()
     raises(ValueError, "being captured", s.run, stream); D.double_capture(stream.handle, 0)
