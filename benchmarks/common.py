@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
+import functools
 import json
 import os
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -27,7 +31,7 @@ def machine() -> dict[str, object]:
     from fkl.runtime.driver import driver_version
 
     packages = {}
-    for name in ("numpy", "torch", "cupy-cuda13x", "cupy-cuda12x", "triton", "opencv-python-headless"):
+    for name in ("numpy", "torch", "cupy-cuda13x", "cupy-cuda12x", "cuda-core", "triton", "opencv-python-headless"):
         try:
             packages[name] = version(name)
         except PackageNotFoundError:
@@ -65,6 +69,47 @@ def save(folder: str, name: str, results: dict[str, object]) -> None:
     data = {"command": f"python benchmarks/{Path(sys.argv[0]).name}", "machine": machine(), **results}
     path.write_text(json.dumps(data, indent=1) + "\n")
     print(f"wrote {path}")
+
+
+@functools.cache
+def c_library() -> ctypes.CDLL:
+    """The loops in C, compiled by the host's compiler."""
+    folder = tempfile.mkdtemp(prefix="fkl-bench-")
+    source, path = ROOT / "benchmarks" / "c_loop.c", f"{folder}/loop.so"
+    subprocess.run([shutil.which("cc") or "gcc", "-O2", "-shared", "-fPIC", "-w", str(source), "-o", path, "-ldl"], check=True)
+    lib = ctypes.CDLL(path)
+    lib.load.restype = lib.graph.restype = lib.graph_of.restype = ctypes.c_void_p
+    lib.load.argtypes = [ctypes.c_char_p]
+    lib.graph.argtypes = [ctypes.c_void_p] * 3
+    lib.graph_of.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_int]
+    lib.attribute.argtypes = [ctypes.c_void_p, ctypes.c_int]
+    lib.loop_kernel.restype = lib.loop_graph.restype = ctypes.c_double
+    lib.loop_kernel.argtypes = [ctypes.c_void_p] * 4 + [ctypes.c_int]
+    lib.loop_graph.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]
+    lib.latencies.argtypes = [ctypes.c_int] + [ctypes.c_void_p] * 6 + [ctypes.c_int]
+    return lib
+
+
+def text_of(ops, fast_math: bool = False) -> tuple[bytes, bytes, list[int]]:
+    """The binary of a bound chain, its parameter block, and its grid (blocks in x, y, z, threads in x, y)."""
+    from fkl.binding import fill
+    from fkl.compiler.gpu import binary
+    from fkl.gpu import GpuChain
+    from fkl.plan import check_chain
+    from fkl.runtime.context import compute_capability
+    from fkl.runtime.driver import driver_version
+
+    _, request = GpuChain(check_chain(ops), fast_math, None).bind()
+    block = fill(request.variant.plan, request.extents, request.sources, request.dests, request.operands)
+    image = binary(request.variant.source, compute_capability(0), fast_math=fast_math, driver_major=driver_version() // 1000)
+    return image, bytes(block.data), list(block.grid[:5])
+
+
+def resources(ops, fast_math: bool = False) -> dict[str, int]:
+    """Registers, and bytes of local memory (spills), of a thread of a bound chain's kernel, as the driver reports them."""
+    lib = c_library()
+    function = lib.load(text_of(ops, fast_math)[0])
+    return {"registers": lib.attribute(function, 4), "local bytes": lib.attribute(function, 3)}
 
 
 def table(rows: list[tuple[str, ...]]) -> None:

@@ -1,196 +1,231 @@
-"""What a call costs the host, beside bare driver calls from C in the same run; and what composing and importing cost.
+"""What a call costs the host, beside bare driver calls from C and other libraries, in one run.
 
-    python benchmarks/bench_launch.py
+    python benchmarks/launch.py
 
-64 floats, one block. Batches of 100 calls with a synchronise after each, median of interleaved rounds. On a machine
-without a GPU only import and compile times are measured.
+64 floats, one block. Batches of 100 calls with a synchronise after each, medians of interleaved rounds, everything on one
+side stream that is torch's and cupy's current one. Waits are measured call by call, median and 99th percentile. Needs a
+GPU and torch; takes cupy, triton and cuda.core along where they are installed.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
-import shutil
-import subprocess
 import sys
-import tempfile
 import time
 
-from common import ROOT, arguments, interleaved, save, table
+import peers_launch
+from common import arguments, c_library, interleaved, save, table, text_of
 
 import fkl
 from fkl.runtime.context import available
 
 BATCH = 100
 
-
-def import_time() -> float:
-    """Milliseconds of ``import fkl`` in fresh interpreters, the best of ten (the interpreter's own start taken off)."""
-    code = "import time; t = time.perf_counter(); import fkl; print((time.perf_counter() - t) * 1e3)"
-    runs = [subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True) for _ in range(10)]
-    return sorted(float(run.stdout) for run in runs)[5]
-
-
-def w2(value: float):
-    """The preprocessing chain; another count of operations is another kernel."""
-    return [fkl.Cast("float32"), fkl.Div(255.0), fkl.Sub((0.4, 0.5, value)), fkl.Div((0.2, 0.3, 0.4))]
-
-
-def compose_times(x, out) -> dict[str, float]:
-    """Milliseconds of a bound compose: cold, from disk, from this process."""
-    warm_up = fkl.compose(fkl.TensorRead(x), fkl.Cast("float32"), fkl.TensorSplit(out))  # loads NVRTC
-    warm_up()
-    os.environ["FKL_CACHE"] = "0"
-    import torch
-
-    plain_x, plain_out = torch.rand(64, device="cuda"), torch.rand(64, device="cuda")
-    simple = []
-    for i in range(5):
-        # Another count of operations is another kernel, which no cache of the driver knows.
-        begin = time.perf_counter()
-        fkl.compose(fkl.TensorRead(plain_x), fkl.Mul(2.0), *[fkl.Abs()] * i, fkl.TensorWrite(plain_out))
-        simple.append((time.perf_counter() - begin) * 1e3)
-    cold = []
-    for i in range(5):
-        begin = time.perf_counter()
-        fkl.compose(fkl.TensorRead(x), *w2(0.5), *[fkl.Abs()] * (i + 1), fkl.TensorSplit(out))
-        cold.append((time.perf_counter() - begin) * 1e3)
-    first = fkl.compose(fkl.TensorRead(x), *w2(0.5), fkl.TensorSplit(out))
-    os.environ["FKL_CACHE"] = "1"
-    again = []
-    for i in range(200):
-        begin = time.perf_counter()
-        fkl.compose(fkl.TensorRead(x), *w2(i / 200), fkl.TensorSplit(out))
-        again.append((time.perf_counter() - begin) * 1e3)
-    del first
-    code = f"""
-import sys, time, torch, fkl
-x = torch.zeros({tuple(x.shape)}, dtype=torch.uint8, device="cuda"); out = torch.zeros({tuple(out.shape)}, device="cuda")
-fkl.compose(fkl.TensorRead(x), fkl.Cast("float32"), fkl.TensorSplit(out))
-begin = time.perf_counter()
-fkl.compose(fkl.TensorRead(x), fkl.Cast("float32"), fkl.Div(255.0), fkl.Sub((0.4, 0.5, 0.6)), fkl.Div((0.2, 0.3, 0.4)), fkl.TensorSplit(out))
-print((time.perf_counter() - begin) * 1e3)
-"""
-    disk = [float(subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True).stdout) for _ in range(3)]
-    return {
-        "cold bound compose, float32 x * 2 + n operations, median (ms)": sorted(simple)[2],
-        "cold bound compose, w2 chain + n operations, median (ms)": sorted(cold)[2],
-        "bound compose, on disk (ms)": sorted(disk[1:])[0], "bound compose, in this process (ms)": sorted(again)[100],
-    }  # fmt: skip
+#: Row -> (row it is compared with, the most it may cost of that).
+LIMITS = {
+    "k()": [("C cuLaunchKernel", 0.55), ("C cuGraphLaunch", 1.10)],
+    "k(stream=s)": [("C cuLaunchKernel", 0.55), ("C cuGraphLaunch", 1.10)],
+    "k(), cupy": [("C cuLaunchKernel", 0.55)],
+    "k(), DeviceBuffer": [("C cuLaunchKernel", 0.55)],
+    "k(x, out=y)": [("C cuLaunchKernel", 0.80)],
+    "k(x, out=y), cupy": [("C cuLaunchKernel", 1.3)],
+    "k(x, out=y), DeviceBuffer": [("C cuLaunchKernel", 1.3)],
+    "k(x)": [("torch x.mul(2)", 1.0)],
+    "k.update(op, v); k()": [("C cuLaunchKernel", 0.80)],
+    "k(stream=s); s.synchronize()": [("C graph + synchronise", 1.05)],
+    "k.run(s)": [("C kernel + synchronise", 0.70)],
+    "k.run(s), p99": [("C kernel + synchronise, p99", 0.70)],
+}
 
 
-def c_library() -> ctypes.CDLL:
-    folder = tempfile.mkdtemp(prefix="fkl-bench-")
-    source, path = ROOT / "benchmarks" / "c_loop.c", f"{folder}/loop.so"
-    subprocess.run([shutil.which("cc") or "gcc", "-O2", "-shared", "-fPIC", "-w", str(source), "-o", path, "-ldl"], check=True)
-    lib = ctypes.CDLL(path)
-    lib.load.restype = lib.graph.restype = ctypes.c_void_p
-    lib.load.argtypes = [ctypes.c_char_p]
-    lib.graph.argtypes = [ctypes.c_void_p] * 3
-    lib.loop_kernel.restype = lib.loop_graph.restype = ctypes.c_double
-    lib.loop_kernel.argtypes = [ctypes.c_void_p] * 4 + [ctypes.c_int]
-    lib.loop_graph.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]
-    return lib
+class Floor:
+    """The same kernel, launched by loops in C."""
+
+    def __init__(self, ops) -> None:
+        self.lib = c_library()
+        image, data, grid = text_of(ops)
+        self.function = self.lib.load(image)
+        self.data = ctypes.create_string_buffer(data, len(data))
+        self.grid = (ctypes.c_uint * 5)(*grid)
+        self.graph = self.lib.graph(self.function, self.data, self.grid)
+
+    def graph_of(self, count: int):
+        functions = (ctypes.c_void_p * count)(*[self.function] * count)
+        blocks = (ctypes.c_void_p * count)(*[ctypes.addressof(self.data)] * count)
+        grids = (ctypes.c_uint * (5 * count))(*list(self.grid) * count)
+        return self.lib.graph_of(functions, blocks, grids, count)
+
+    def latencies(self, how: int, stream: int, count: int = 4000) -> list[float]:
+        out = (ctypes.c_double * count)()
+        status = self.lib.latencies(how, self.function, self.data, self.grid, self.graph, stream, out, count)
+        assert status == 0, f"the C loop failed at {status}"
+        return sorted(out)
 
 
-def launch_times(torch) -> dict[str, float]:
+def loop(torch, call, inner: int = 1):
+    """Nanoseconds a call, of batches with a synchronise after each. The call may stand for several."""
+
+    def run():
+        times = []
+        for _ in range(20):
+            begin = time.perf_counter_ns()
+            for _ in range(BATCH // inner):
+                call()
+            times.append((time.perf_counter_ns() - begin) / (BATCH // inner * inner))
+            torch.cuda.synchronize()
+        return sorted(times)[10]
+
+    return run
+
+
+def c_loop(torch, call):
+    def run():
+        times = []
+        for _ in range(20):
+            times.append(call())
+            torch.cuda.synchronize()
+        return sorted(times)[10]
+
+    return run
+
+
+def pairs_of(call, pairs):
+    """A function that calls with pair after pair, written out so that nothing but the calls is timed."""
+    names = {"call": call, "pairs": pairs}
+    text = "def run():\n" + "".join(f"    call(a{i}, out=b{i})\n" for i in range(len(pairs)))
+    head = "".join(f"a{i}, b{i} = pairs[{i}]\n" for i in range(len(pairs)))
+    exec(head + text, names)
+    return names["run"]
+
+
+def launches(torch, floor: Floor, side) -> dict[str, float]:
     """Nanoseconds a call."""
-    from fkl.binding import fill
-    from fkl.compiler.gpu import binary
-    from fkl.gpu import GpuChain
-    from fkl.plan import check_chain
-    from fkl.runtime.context import compute_capability
-    from fkl.runtime.driver import driver_version
-
     x, o, z = (torch.rand(64, device="cuda") for _ in range(3))
-    ops = fkl.TensorRead(x), fkl.Mul(2.0), fkl.TensorWrite(o)
-    k = fkl.compose(*ops)
+    handle, mul = side.cuda_stream, fkl.Mul(2.0)
+    k = fkl.compose(fkl.TensorRead(x), mul, fkl.TensorWrite(o))
+    chain = [fkl.compose(fkl.TensorRead(x), fkl.Mul(2.0), fkl.TensorWrite(o)) for _ in range(3)]
+    three = fkl.sequence(*chain)
     unbound = fkl.compose(fkl.TensorRead(), fkl.Mul(2.0), fkl.TensorWrite())
     unbound(x, out=o)
-    own = fkl.compose(fkl.TensorRead(fkl.asarray(x.cpu().numpy())), fkl.Mul(2.0), fkl.TensorWrite(fkl.empty((64,))))
-    # The same function, parameters and grid for the loops in C.
-    chain = GpuChain(check_chain(ops), False, None)
-    _, request = chain.bind()
-    block = fill(request.variant.plan, request.extents, request.sources, request.dests)
-    image = binary(request.variant.source, compute_capability(0), fast_math=False, driver_major=driver_version() // 1000)
-    lib = c_library()
-    function = lib.load(image)
-    data = ctypes.create_string_buffer(bytes(block.data), len(block.data))
-    grid = (ctypes.c_uint * 5)(*block.grid[:5])
-    graph = lib.graph(function, data, grid)
-    side = torch.cuda.Stream()
-    handle = side.cuda_stream
 
-    def loop(f):
-        def run():
-            best = []
-            for _ in range(20):
-                begin = time.perf_counter_ns()
-                for _ in range(BATCH):
-                    f()
-                best.append((time.perf_counter_ns() - begin) / BATCH)
-                torch.cuda.synchronize()
-            return sorted(best)[10]
+    def buffers():
+        t = torch.rand(64, device="cuda")
+        return fkl.DeviceBuffer.from_ptr(t.data_ptr(), (64,), "float32", stream=handle, owner=t)
 
-        return run
+    own = fkl.compose(fkl.TensorRead(buffers()), fkl.Mul(2.0), fkl.TensorWrite(buffers()))
+    tensors = [(torch.rand(64, device="cuda"), torch.rand(64, device="cuda")) for _ in range(10)]
+    owned = [(buffers(), buffers()) for _ in range(10)]
+    lib, c3 = floor.lib, floor.graph_of(3)
 
-    def c_loop(f):
-        def run():
-            best = []
-            for _ in range(20):
-                best.append(f())
-                torch.cuda.synchronize()
-            return sorted(best)[10]
+    def update():
+        k.update(mul, 3.0)
+        k()
 
-        return run
-
-    empty = loop(lambda: None)
-    pairs = [(torch.rand(64, device="cuda"), torch.rand(64, device="cuda")) for _ in range(8)]
-    state = [0]
-
-    def rotating():
-        state[0] = (state[0] + 1) & 7
-        a, b = pairs[state[0]]
-        unbound(a, out=b)
+    def singly():
+        for one in chain:
+            one()
 
     contenders = {
-        "C cuLaunchKernel": c_loop(lambda: lib.loop_kernel(function, data, grid, handle, BATCH)),
-        "C cuGraphLaunch": c_loop(lambda: lib.loop_graph(graph, handle, BATCH)),
-        "empty Python loop": empty,
-        "k()": loop(k),
-        "k(stream=s), torch stream": loop(lambda: k(stream=side)),
-        "k(stream=handle)": loop(lambda: k(stream=handle)),
-        "k(), DeviceBuffer": loop(own),
-        "k(x, out=y), torch, new pointers": loop(rotating),
-        "k(x), torch output allocated": loop(lambda: unbound(x)),
-        "torch x.mul(2)": loop(lambda: x.mul(2)),
-        "torch mul(x, 2, out=y)": loop(lambda: torch.mul(x, 2, out=z)),
+        "C cuLaunchKernel": c_loop(torch, lambda: lib.loop_kernel(floor.function, floor.data, floor.grid, handle, BATCH)),
+        "C cuGraphLaunch": c_loop(torch, lambda: lib.loop_graph(floor.graph, handle, BATCH)),
+        "C cuGraphLaunch, three nodes": c_loop(torch, lambda: lib.loop_graph(c3, handle, BATCH)),
+        "empty Python loop": loop(torch, lambda: None),
+        "k()": loop(torch, k),
+        "k(stream=s)": loop(torch, lambda: k(stream=side)),
+        "k(stream=handle)": loop(torch, lambda: k(stream=handle)),
+        "k(), DeviceBuffer": loop(torch, own),
+        "k(x, out=y)": loop(torch, pairs_of(unbound, tensors), 10),
+        "k(x, out=y), DeviceBuffer": loop(torch, pairs_of(unbound, owned), 10),
+        "k(x)": loop(torch, lambda: unbound(x)),
+        "k(x), DeviceBuffer": loop(torch, lambda: unbound(owned[0][0])),
+        "k.update(op, v); k()": loop(torch, update),
+        "three k()": loop(torch, singly),
+        "fkl.sequence of three": loop(torch, three),
+        "torch x.mul(2)": loop(torch, lambda: x.mul(2)),
+        "torch mul(x, 2, out=y)": loop(torch, lambda: torch.mul(x, 2, out=z)),
     }
+    for name, (call, inner) in peers_launch.contenders(torch, x, z, side, pairs_of).items():
+        contenders[name] = loop(torch, call, inner)
     for run in contenders.values():
         run()
-    return interleaved(contenders, rounds=5)
+    return interleaved(contenders, rounds=7)
+
+
+def waits(torch, floor: Floor) -> dict[str, float]:
+    """Nanoseconds from before the launch until the result is there, median and 99th percentile."""
+    s = fkl.Stream()
+    x, o = torch.rand(64, device="cuda"), torch.rand(64, device="cuda")
+    k = fkl.compose(fkl.TensorRead(x), fkl.Mul(2.0), fkl.TensorWrite(o))
+    torch.cuda.synchronize()
+
+    def python(call):
+        def run():
+            clock, times = time.perf_counter_ns, []
+            for _ in range(4000):
+                begin = clock()
+                call()
+                times.append(clock() - begin)
+            return sorted(times)
+
+        return run
+
+    def wait():
+        k(stream=s)
+        s.synchronize()
+
+    def torch_wait():
+        torch.mul(x, 2, out=o)
+        torch.cuda.current_stream().synchronize()
+
+    contenders = {
+        "C kernel + synchronise": lambda: floor.latencies(0, s.handle),
+        "C graph + synchronise": lambda: floor.latencies(1, s.handle),
+        "C graph + flag": lambda: floor.latencies(2, s.handle),
+        "k(stream=s); s.synchronize()": python(wait),
+        "k.run(s)": python(lambda: k.run(s)),
+        "torch mul, synchronize": python(torch_wait),
+    }
+    median, tail = {}, {}
+    for run in contenders.values():
+        run()
+    found: dict[str, list[list[float]]] = {name: [] for name in contenders}
+    for _ in range(5):
+        for name, run in contenders.items():
+            found[name].append(run())
+    for name, rounds in found.items():
+        median[name] = sorted(r[len(r) // 2] for r in rounds)[2]
+        tail[name + ", p99"] = sorted(r[len(r) * 99 // 100] for r in rounds)[2]
+    return {**median, **tail}
+
+
+def ratios(values: dict[str, float]) -> dict[str, dict[str, object]]:
+    """Every limit with what was found."""
+    found = {}
+    for name, limits in LIMITS.items():
+        for other, most in limits:
+            if name in values and other in values:
+                ratio = values[name] / values[other]
+                found[f"{name} / {other}"] = {"ratio": round(ratio, 3), "at most": most, "holds": ratio <= most}
+    return found
 
 
 def main() -> None:
     args = arguments(__doc__)
-    results: dict[str, float] = {"import fkl (ms)": import_time()}
     if not available():
-        print("no GPU: only the import is measured")
-        table([(name, f"{value:.2f}") for name, value in results.items()])
-        return
+        sys.exit("this benchmark needs a CUDA GPU")
     import torch
 
-    x = torch.randint(0, 256, (1080, 1920, 3), dtype=torch.uint8, device="cuda")
-    out = torch.empty((3, 1080, 1920), device="cuda")
-    results |= compose_times(x, out)
-    launches = launch_times(torch)
-    floor = launches["C cuLaunchKernel"]
-    rows = [("what", "value", "x C cuLaunchKernel")]
-    rows += [(name, f"{value:.2f} ms", "") for name, value in results.items()]
-    rows += [(name, f"{value:.0f} ns", f"{value / floor:.2f}") for name, value in launches.items()]
-    table(rows)
-    ratios = {name: round(value / floor, 3) for name, value in launches.items()}
-    save(args.out, "launch", {"milliseconds": results, "nanoseconds a call": launches, "ratio to C cuLaunchKernel": ratios})
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        x, o = torch.rand(64, device="cuda"), torch.rand(64, device="cuda")
+        floor = Floor((fkl.TensorRead(x), fkl.Mul(2.0), fkl.TensorWrite(o)))
+        values = launches(torch, floor, side)
+    values |= waits(torch, floor)
+    base = values["C cuLaunchKernel"]
+    table([("what", "ns", "x C cuLaunchKernel"), *((name, f"{v:.0f}", f"{v / base:.2f}") for name, v in values.items())])
+    limits = ratios(values)
+    table([("ratio", "found", "at most", ""), *((n, f"{r['ratio']:.2f}", f"{r['at most']:.2f}", "" if r["holds"] else "MISSED") for n, r in limits.items())])
+    save(args.out, "launch", {"nanoseconds a call": values, "ratios": limits})
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ class StaticLoop(Elementwise):
     def lower(self, dtype: DType) -> Lowered:
         fields: list[Field] = [Field("i32", 4, 4)]
         lines: list[str] = []
-        current, inner = dtype, "{y}"
+        current, inner, weight = dtype, "{y}", 0
         for k, op in enumerate(self.body):
             lowered = op.lower(current)
             names = {str(i): f"{{{len(fields) + i}}}" for i in range(len(lowered.fields))}
@@ -63,11 +63,26 @@ class StaticLoop(Elementwise):
             lines.append(_rename(lowered.code, inner, target, names))
             fields.extend(lowered.fields)
             current, inner = lowered.out, target
+            weight += lowered.weight
         if current != dtype:
             raise TypeError(f"StaticLoop: the operations turn {dtype} into {current}; a loop keeps its type")
         body = " ".join(lines)
-        code = f"auto {{y}} = {{x}}; for (i32 {{y}}_i = 0; {{y}}_i < {{0}}; ++{{y}}_i) {{{{ {body} {{y}} = {inner}; }}}}"
-        return Lowered(code, tuple(fields), dtype)
+        step = f"{{{{ {body} {{y}} = {inner}; }}}}"
+        code = f"auto {{y}} = {{x}}; i32 {{y}}_n = {{0}}; "
+        turns = self._turns(weight * dtype.channels)
+        if turns > 1:
+            code += (
+                f"for (; {{y}}_n >= {turns}; {{y}}_n -= {turns}) {{{{ FKL_UNROLL_BY({turns}) "
+                f"for (int {{y}}_j = 0; {{y}}_j < {turns}; ++{{y}}_j) {step} }}}} "
+            )
+        code += f"FKL_UNROLL_BY(1) for (; {{y}}_n > 0; --{{y}}_n) {step}"
+        return Lowered(code, tuple(fields), dtype, weight)
+
+    def _turns(self, work: int) -> int:
+        """How many turns are written out, so that counting them costs little: some 128 scalar operations."""
+        if any(isinstance(op, StaticLoop) for op in self.body):
+            return 1
+        return min(64, 128 // max(work, 1))
 
     def values(self, dtype: DType, extents: Extents) -> tuple[bytes, ...]:
         out: list[bytes] = [pack_i32(self.n)]

@@ -11,11 +11,15 @@
 #endif
 
 // FKL_FN: a free function or static member function.  FKL_MEMBER: a non-static member function.
+// FKL_UNROLL: before a loop whose count is known.  FKL_UNROLL_BY(n): before one whose count is not.
 #if FKL_ON_DEVICE
+#define FKL_PRAGMA(text) _Pragma(#text)
+#define FKL_UNROLL_BY(n) FKL_PRAGMA(unroll n)
 #define FKL_FN static __device__ __forceinline__
 #define FKL_MEMBER __device__ __forceinline__
 #define FKL_UNROLL _Pragma("unroll")
 #else
+#define FKL_UNROLL_BY(n)
 #define FKL_FN static inline __attribute__((always_inline))
 #define FKL_MEMBER inline __attribute__((always_inline))
 #ifdef __clang__
