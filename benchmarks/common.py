@@ -19,8 +19,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 
-def arguments(description: str) -> argparse.Namespace:
+def arguments(description: str, more=None) -> argparse.Namespace:
+    """The command line; ``more(parser)`` adds arguments of its own."""
     parser = argparse.ArgumentParser(description=description)
+    if more:
+        more(parser)
     parser.add_argument("--out", default=str(ROOT / "benchmarks" / "results"), help="folder for the JSON file")
     return parser.parse_args()
 

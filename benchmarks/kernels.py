@@ -1,65 +1,47 @@
-"""GPU time of whole workloads beside torch and a copy of the same bytes, in one run.
+"""GPU time of whole workloads, W1 to W6, beside torch, triton, kernels written by hand and a copy of the same bytes.
 
-    python benchmarks/bench_kernels.py
+    python benchmarks/kernels.py [--only W2] [--no-compile]
 
-Buffers rotate past the L2 cache, launches are back to back between CUDA events, the median of interleaved rounds counts.
-Every result is compared with a reference first. Needs a GPU and torch.
+Every contender's launches, over buffers that rotate past the L2 cache, are captured in one graph and replayed between CUDA
+events, so that only GPU time is seen; the median of five interleaved rounds counts. Outputs are poisoned and compared with a
+float64 reference first. Needs a GPU and torch; takes cupy and triton along where they are installed.
 """
 
 from __future__ import annotations
 
 import sys
+from typing import Any, NamedTuple
 
 import numpy as np
-from common import arguments, interleaved, save, table
+import peers_kernels
+from common import arguments, interleaved, resources, save, table
 
 import fkl
 from fkl.runtime.context import available
 
-MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-NORMALISE = (fkl.Div(255.0), fkl.Sub(MEAN), fkl.Div(STD))
+NORMALISE = (fkl.Div(255.0), fkl.Sub(peers_kernels.MEAN), fkl.Div(peers_kernels.STD))
+MATRIX = [[0.9, 0.1, 30], [-0.05, 1.1, -40], [1e-5, 2e-5, 1]]
 
 
-def timer(torch, calls):
-    """Microseconds a call of functions that rotate over buffers."""
+class Workload(NamedTuple):
+    """What is computed, over which buffers, and how far a peer may be from the reference.
 
-    def run():
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        repeats = max(1, 200 // len(calls))
-        for call in calls[:2]:
-            call()
-        torch.cuda.synchronize()
-        torch.cuda._sleep(2_000_000)  # the queue fills while the GPU is busy, so that only GPU time is seen
-        start.record()
-        for _ in range(repeats):
-            for call in calls:
-                call()
-        end.record()
-        torch.cuda.synchronize()
-        return start.elapsed_time(end) * 1e3 / (repeats * len(calls))
+    ``moved`` are the bytes that must be read and written; ``limit`` the ratio to reach, of the best peer or of "copy".
+    """
 
-    return run
-
-
-def copies(torch, total: int, count: int):
-    """Device-to-device copies that read and write as many bytes together as the workload."""
-    half = max(total // 2 // 16 * 16, 16)
-    pairs = [(torch.empty(half, dtype=torch.uint8, device="cuda"), torch.empty(half, dtype=torch.uint8, device="cuda")) for _ in range(count)]
-    return [lambda a=a, b=b: b.copy_(a) for a, b in pairs]
-
-
-def workload(torch, name, inputs, outputs, ops, eager, reference, tolerance, moved, read=fkl.TensorRead, write=fkl.TensorWrite):
-    kernels = [fkl.compose(read(x), *ops, write(o)) for x, o in zip(inputs, outputs, strict=True)]
-    outputs[0].fill_(77)
-    kernels[0]()
-    torch.cuda.synchronize()
-    difference = float(np.abs(outputs[0].float().cpu().numpy().astype(np.float64) - reference(inputs[0])).max())
-    assert difference <= tolerance, f"{name}: off by {difference}"
-    contenders = {"fkl": timer(torch, kernels), "equal copy": timer(torch, copies(torch, moved, len(inputs)))}
-    if eager is not None:
-        contenders["torch eager"] = timer(torch, [lambda x=x: eager(x) for x in inputs])
-    times = interleaved(contenders, rounds=5)
-    return {**times, "GB/s": moved / times["fkl"] / 1e3, "largest difference": difference}
+    key: str
+    name: str
+    inputs: list[Any]
+    outputs: list[Any]
+    ops: list[Any]
+    reference: Any
+    tolerance: float
+    moved: int
+    limit: tuple[str, float]
+    read: Any = fkl.TensorRead
+    write: Any = fkl.TensorWrite
+    fast_math: bool = False
+    rough: float = 1e-4
 
 
 def buffers(bytes_each: int) -> int:
@@ -67,15 +49,96 @@ def buffers(bytes_each: int) -> int:
     return max(2, min(64, -(-160_000_000 // max(bytes_each, 1))))
 
 
-def main() -> None:
-    args = arguments(__doc__)
-    if not available():
-        sys.exit("this benchmark needs a CUDA GPU")
-    import torch
+def captured(torch, calls, milliseconds: float = 3.0):
+    """Microseconds a call, of calls that are captured one after the other and replayed. None if a call cannot be captured."""
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for call in calls[:3] * 2:
+            call()
+        stream.synchronize()
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        for call in calls:
+            call()
+        end.record()
+        end.synchronize()
+    once = start.elapsed_time(end)
+    passes = max(1, min(int(milliseconds / max(once, 1e-3)), 400 // len(calls)))
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        for _ in range(passes):
+            for call in calls:
+                call()
 
-    F = torch.nn.functional
-    mean, std = (torch.tensor(v, device="cuda").view(3, 1, 1) for v in (MEAN, STD))
-    results = {}
+    def run():
+        graph.replay()
+        start.record()
+        graph.replay()
+        end.record()
+        torch.cuda.synchronize()
+        return start.elapsed_time(end) * 1e3 / (passes * len(calls))
+
+    return run
+
+
+def copies(torch, total: int, count: int):
+    """Device-to-device copies that read and write as many bytes together as the workload."""
+    half = max(total // 2 // 16 * 16, 16)
+    pairs = [(torch.randint(0, 256, (half,), dtype=torch.uint8, device="cuda"), torch.empty(half, dtype=torch.uint8, device="cuda")) for _ in range(count)]
+    return [lambda a=a, b=b: b.copy_(a) for a, b in pairs]
+
+
+def difference(output, expected) -> float:
+    return float(np.abs(output.float().cpu().numpy().astype(np.float64) - expected).max())
+
+
+def measure(torch, w: Workload, functions, hands, tritons, compiled: bool) -> dict[str, Any]:
+    kernels = [fkl.compose(w.read(x), *w.ops, w.write(o), fast_math=w.fast_math) for x, o in zip(w.inputs, w.outputs, strict=True)]
+    expected = w.reference(w.inputs[0])
+    contenders: dict[str, Any] = {}
+    errors: dict[str, float] = {}
+
+    def add(name, calls, output, tolerance):
+        w.outputs[0].fill_(77)
+        got = calls[0]()
+        torch.cuda.synchronize()
+        errors[name] = difference(w.outputs[0] if output else got, expected)
+        assert errors[name] <= tolerance, f"{w.name}, {name}: off by {errors[name]}"
+        contenders[name] = captured(torch, calls)
+
+    add("fkl", kernels, True, w.tolerance)
+    if w.key == "W6":
+        exact = [fkl.compose(w.read(x), *w.ops, w.write(o)) for x, o in zip(w.inputs, w.outputs, strict=True)]
+        add("fkl, exact", exact, True, w.tolerance)
+    contenders["equal copy"] = captured(torch, copies(torch, w.moved, len(w.inputs)))
+    for name, found in (("by hand", hands), ("triton", tritons)):
+        if w.key[:2] in found:
+            call = found[w.key[:2]]
+            add(name, [lambda x=x, o=o, call=call: call(x, o) for x, o in zip(w.inputs, w.outputs, strict=True)], True, w.rough)
+    if w.key[:2] in functions:
+        eager = functions[w.key[:2]]
+        add("torch eager", [lambda x=x: eager(x) for x in w.inputs], False, w.rough)
+        if compiled:
+            fused = torch.compile(eager, dynamic=False)
+            add("torch.compile", [lambda x=x: fused(x) for x in w.inputs], False, w.rough)
+    times = interleaved(contenders, rounds=5)
+    peers = {n: t for n, t in times.items() if not n.startswith("fkl") and n != "equal copy"}
+    kind, most = w.limit
+    against = times["equal copy"] if kind == "copy" or not peers else min(peers.values())
+    found = {
+        "microseconds": times, "largest differences": errors, "bytes": w.moved, "GB/s": w.moved / times["fkl"] / 1e3,
+        "compared with": kind, "ratio": times["fkl"] / against, "at most": most,
+        **resources((w.read(w.inputs[0]), *w.ops, w.write(w.outputs[0])), w.fast_math),
+    }  # fmt: skip
+    if "fkl, exact" in times and peers:
+        found["exact ratio"], found["exact at most"] = times["fkl, exact"] / min(peers.values()), 2.1
+    torch.cuda.empty_cache()
+    return found
+
+
+def workloads(torch, rois):
+    """W1 to W6, one after the other, so that their buffers are not all alive at once."""
+    mean, std = np.array(peers_kernels.MEAN), np.array(peers_kernels.STD)
 
     def floats(*shape):
         return torch.rand(shape, device="cuda") * 10 - 5
@@ -83,77 +146,100 @@ def main() -> None:
     def bytes_(*shape):
         return torch.randint(0, 256, shape, dtype=torch.uint8, device="cuda")
 
-    for label, shape in (("W1a float32 3840x2160", (2160, 3840)), ("W1b float32 8192x8192", (8192, 8192))):
+    for key, shape in (("W1a", (2160, 3840)), ("W1b", (8192, 8192))):
         moved = 2 * 4 * shape[0] * shape[1]
         n = buffers(moved)
-        x, o = [floats(*shape) for _ in range(n)], [torch.empty(shape, device="cuda") for _ in range(n)]
-        ops = [fkl.Mul(2.0), fkl.Add(1.0), fkl.Mul(3.0), fkl.Sub(4.0), fkl.Div(5.0), fkl.Max(0.0)]
-        results[label] = workload(
-            torch, label, x, o, ops, lambda t: (((t * 2 + 1) * 3 - 4) / 5).clamp_min(0),
-            lambda t: np.maximum(((t.cpu().numpy().astype(np.float64) * 2 + 1) * 3 - 4) / 5, 0), 1e-5, moved,
+        yield Workload(
+            key, f"float32 {shape[1]}x{shape[0]}, six operations", [floats(*shape) for _ in range(n)],
+            [torch.empty(shape, device="cuda") for _ in range(n)],
+            [fkl.Mul(2.0), fkl.Add(1.0), fkl.Mul(3.0), fkl.Sub(4.0), fkl.Div(5.0), fkl.Max(0.0)],
+            lambda t: np.maximum(((t.cpu().numpy().astype(np.float64) * 2 + 1) * 3 - 4) / 5, 0), 1e-5, moved, ("copy", 1.02),
         )  # fmt: skip
-
-    def preprocess(t):
-        return ((t.permute(2, 0, 1).float() / 255 - mean) / std) if t.dim() == 3 else ((t.permute(0, 3, 1, 2).float() / 255 - mean) / std)
-
-    def preprocess_reference(t):
-        a = t.cpu().numpy().astype(np.float64) / 255
-        return np.moveaxis((a - MEAN) / STD, -1, -3)
-
-    for label, lead in (("W2a uint8x3 1920x1080 -> CHW", ()), ("W2b 16 images", (16,))):
+    for key, lead in (("W2a", ()), ("W2b", (16,))):
         shape = (*lead, 1080, 1920, 3)
         moved = int(np.prod(shape)) * 5
         n = buffers(moved)
-        x = [bytes_(*shape) for _ in range(n)]
-        o = [torch.empty((*lead, 3, 1080, 1920), device="cuda") for _ in range(n)]
-        results[label] = workload(torch, label, x, o, [fkl.Cast("float32"), *NORMALISE], preprocess, preprocess_reference, 1e-5, moved,
-                                  write=fkl.TensorSplit)  # fmt: skip
+        yield Workload(
+            key, f"{'16 x ' if lead else ''}uint8x3 1080p, normalised, to planes", [bytes_(*shape) for _ in range(n)],
+            [torch.empty((*lead, 3, 1080, 1920), device="cuda") for _ in range(n)], [fkl.Cast("float32"), *NORMALISE],
+            lambda t: np.moveaxis((t.cpu().numpy().astype(np.float64) / 255 - mean) / std, -1, -3), 1e-5, moved, ("best peer", 1.02),
+            write=fkl.TensorSplit,
+        )  # fmt: skip
 
+    def crops(t):
+        planes = t.cpu().permute(2, 0, 1)[None].double()
+        cut = [torch.nn.functional.interpolate(planes[:, :, b : b + d, a : a + c], size=(128, 64), mode="bilinear") for a, b, c, d in rois]
+        return (torch.cat(cut).flip(1).numpy() / 255 - mean[:, None, None]) / std[:, None, None]
+
+    yield Workload(
+        "W3", "50 crops of 4K, resized, BGR, normalised, to planes", [bytes_(2160, 3840, 3) for _ in range(8)],
+        [torch.empty((50, 3, 128, 64), device="cuda") for _ in range(8)],
+        [fkl.Crop(rois), fkl.Resize(64, 128), fkl.VectorReorder(2, 1, 0), *NORMALISE], crops, 1e-3,
+        sum(min(w * h, 4 * 64 * 128) * 3 for _, _, w, h in rois) + 50 * 3 * 128 * 64 * 4, ("best peer", 1.02), write=fkl.TensorSplit,
+        rough=1e-3,
+    )  # fmt: skip
+    chain = [fkl.ConvertYUVToRGB(), fkl.Resize(640, 640, "linear", "preserve", 114), fkl.Div(255.0)]
+    boxed = fkl.compose(fkl.ReadYUV("nv12"), *chain, fkl.TensorSplit(), target="cpu")
+    yield Workload(
+        "W4", "NV12 4K, to RGB, letterbox 640, to planes", [bytes_(2160 * 3 // 2, 3840) for _ in range(14)],
+        [torch.empty((3, 640, 640), device="cuda") for _ in range(14)], chain, lambda t: boxed(t.cpu().numpy()).astype(np.float64), 0.0,
+        int(640 * 360 * 4 * 1.5 + 3 * 640 * 640 * 4), ("best peer", 1.02), lambda x: fkl.ReadYUV("nv12", x), fkl.TensorSplit,
+    )  # fmt: skip
+    chain = [fkl.Warping(MATRIX, 1920, 1080), fkl.SaturateCast("uint8")]
+    warped = fkl.compose(fkl.TensorRead(), *chain, fkl.TensorWrite(), target="cpu")
+    yield Workload(
+        "W5", "uint8x3 1080p, perspective warp, linear", [bytes_(1080, 1920, 3) for _ in range(26)],
+        [torch.empty((1080, 1920, 3), dtype=torch.uint8, device="cuda") for _ in range(26)], chain,
+        lambda t: warped(t.cpu().numpy()).astype(np.float64), 0.0, 2 * 1080 * 1920 * 3, ("best peer", 1.02), rough=1.01,
+    )  # fmt: skip
+
+    def thousand(t):
+        v = t.cpu().numpy().astype(np.float64)
+        for _ in range(1000):
+            v = v * float(np.float32(0.999)) + float(np.float32(0.001))
+        return v
+
+    yield Workload(
+        "W6", "float32 4096x4096, 1000 multiply-adds", [floats(4096, 4096) for _ in range(2)],
+        [torch.empty((4096, 4096), device="cuda") for _ in range(2)], [fkl.StaticLoop([fkl.Mul(0.999), fkl.Add(0.001)], 1000)],
+        thousand, 1e-3, 2 * 4 * 4096 * 4096, ("best peer", 1.05), fast_math=True, rough=1e-3,
+    )  # fmt: skip
+
+
+def main() -> None:
+    args = arguments(__doc__, lambda p: (p.add_argument("--only", default=""), p.add_argument("--no-compile", action="store_true")))
+    if not available():
+        sys.exit("this benchmark needs a CUDA GPU")
+    import torch
+
+    torch.manual_seed(0)
     rng = np.random.default_rng(0)
     rois = [(int(rng.integers(0, 3600)), int(rng.integers(0, 1900)), int(rng.integers(60, 200)), int(rng.integers(60, 200))) for _ in range(50)]
-    frame = [bytes_(2160, 3840, 3) for _ in range(8)]
-    crops = [torch.empty((50, 3, 128, 64), device="cuda") for _ in range(8)]
-
-    def crop_eager(t):
-        planes = t.permute(2, 0, 1)[None].float()
-        return torch.cat([F.interpolate(planes[:, :, b : b + d, a : a + c], size=(128, 64), mode="bilinear", align_corners=False) for a, b, c, d in rois])
-
-    def crop_reference(t):
-        planes = t.cpu().permute(2, 0, 1)[None].double()
-        got = torch.cat([F.interpolate(planes[:, :, b : b + d, a : a + c], size=(128, 64), mode="bilinear", align_corners=False) for a, b, c, d in rois])
-        return ((got.flip(1) / 255 - mean.cpu().double()) / std.cpu().double()).numpy()
-
-    moved = sum(min(w * h, 4 * 64 * 128) * 3 for _, _, w, h in rois) + 50 * 3 * 128 * 64 * 4
-    results["W3 50 crops -> 64x128 -> BGR -> normalise -> NCHW"] = workload(
-        torch, "W3", frame, crops, [fkl.Crop(rois), fkl.Resize(64, 128), fkl.VectorReorder(2, 1, 0), *NORMALISE],
-        lambda t: (crop_eager(t).flip(1) / 255 - mean) / std, crop_reference, 1e-3, moved, write=fkl.TensorSplit,
-    )  # fmt: skip
-
-    nv12 = [bytes_(2160 * 3 // 2, 3840) for _ in range(12)]
-    boxes = [torch.empty((3, 640, 640), device="cuda") for _ in range(12)]
-    chain = [fkl.ConvertYUVToRGB(), fkl.Resize(640, 640, "linear", "preserve", 114), fkl.Div(255.0)]
-    cpu = fkl.compose(fkl.ReadYUV("nv12"), *chain, fkl.TensorSplit(), target="cpu")
-    moved = 640 * 360 * 4 * (1 + 0.5) + 3 * 640 * 640 * 4
-    results["W4 NV12 4K -> RGB -> letterbox 640 -> CHW"] = workload(
-        torch, "W4", nv12, boxes, chain, None, lambda t: cpu(t.cpu().numpy()).astype(np.float64), 0.0, int(moved),
-        read=lambda x: fkl.ReadYUV("nv12", x), write=fkl.TensorSplit,
-    )  # fmt: skip
-
-    m = [[0.9, 0.1, 30], [-0.05, 1.1, -40], [1e-5, 2e-5, 1]]
-    images = [bytes_(1080, 1920, 3) for _ in range(24)]
-    warped = [torch.empty((1080, 1920, 3), dtype=torch.uint8, device="cuda") for _ in range(24)]
-    chain = [fkl.Warping(m, 1920, 1080), fkl.SaturateCast("uint8")]
-    host = fkl.compose(fkl.TensorRead(), *chain, fkl.TensorWrite(), target="cpu")
-    results["W5 1080p perspective warp, linear"] = workload(
-        torch, "W5", images, warped, chain, None, lambda t: host(t.cpu().numpy()).astype(np.float64), 0.0, 2 * 1080 * 1920 * 3,
-    )  # fmt: skip
-
-    rows = [("workload", "fkl us", "equal copy us", "x copy", "torch eager us", "GB/s")]
+    functions = peers_kernels.torch_functions(torch, rois, MATRIX)
+    found: dict[str, Any] = {}
+    for name, make in (("by hand", lambda: peers_kernels.by_hand(torch, rois, MATRIX)), ("triton", lambda: peers_kernels.by_triton(torch))):
+        try:
+            found[name] = make()
+        except ImportError as error:
+            print(f"not measured: {name}: {error}")
+            found[name] = {}
+    big = 256 << 20
+    ceiling = 2 * big / captured(torch, copies(torch, 2 * big, 2))() / 1e3
+    results: dict[str, Any] = {}
+    for w in workloads(torch, rois):
+        if args.only and not w.key.startswith(args.only):
+            continue
+        results[f"{w.key} {w.name}"] = measure(torch, w, functions, found["by hand"], found["triton"], not args.no_compile)
+    rows = [("workload", "fkl us", "copy", "by hand", "triton", "compile", "eager", "GB/s", "regs", "spills", "ratio", "at most")]
     for name, r in results.items():
-        eager = f"{r['torch eager']:.1f}" if "torch eager" in r else "-"
-        rows.append((name, f"{r['fkl']:.1f}", f"{r['equal copy']:.1f}", f"{r['fkl'] / r['equal copy']:.2f}", eager, f"{r['GB/s']:.0f}"))
+        t = r["microseconds"]
+        cells = [f"{t[n]:.1f}" if n in t else "-" for n in ("fkl", "equal copy", "by hand", "triton", "torch.compile", "torch eager")]
+        rows.append((name, *cells, f"{r['GB/s']:.0f}", str(r["registers"]), str(r["local bytes"]), f"{r['ratio']:.3f}", f"{r['at most']:.2f}"))
+        if "exact ratio" in r:
+            rows.append((f"{name}, exact", f"{t['fkl, exact']:.1f}", *[""] * 8, f"{r['exact ratio']:.3f}", f"{r['exact at most']:.2f}"))
     table(rows)
-    save(args.out, "kernels", {"microseconds": results})
+    print(f"ceiling: a copy of 256 MB moves {ceiling:.0f} GB/s")
+    save(args.out, "kernels", {"ceiling GB/s": ceiling, "workloads": results})
 
 
 if __name__ == "__main__":

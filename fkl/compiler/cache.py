@@ -7,14 +7,17 @@ deleted and compiled anew. Where the directory cannot be used, kernels stay in m
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import logging
 import os
 import stat
 import threading
+import time
+from collections.abc import Iterator
 
-__all__ = ["clear", "directory", "get", "key_of", "newest", "put", "statistics"]
+__all__ = ["claim", "clear", "directory", "get", "key_of", "newest", "put", "statistics"]
 
 _MAGIC = b"fklcache1\n"
 _HEAD = len(_MAGIC) + 8 + 32
@@ -127,6 +130,41 @@ def get(key: str) -> bytes | None:
     except OSError as error:
         _log.debug("cache entry %s keeps its time: %s", path, error)
     return payload
+
+
+#: Seconds that a process waits for another that makes the same entry, before it makes one too.
+_PATIENCE = 60.0
+
+
+@contextlib.contextmanager
+def claim(key: str) -> Iterator[None]:
+    """One process at a time makes an entry: many that start at once compile a chain once. The others look again afterwards.
+
+    Nothing depends on it: where files cannot be locked, or a holder takes too long, processes compile side by side.
+    """
+    # fcntl rather than a library: the well-known one takes 30 ms to import, as long as a compile.
+    import fcntl
+
+    folder = directory()
+    handle = -1
+    if folder is not None:
+        try:
+            os.makedirs(f"{folder}/{key[:2]}", exist_ok=True)
+            handle = os.open(f"{folder}/{key[:2]}/.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            end = time.monotonic() + _PATIENCE
+            while time.monotonic() < end:
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    time.sleep(0.005)
+        except OSError as error:
+            _log.debug("cache entries in %s/%s cannot be claimed: %s", folder, key[:2], error)
+    try:
+        yield
+    finally:
+        if handle >= 0:
+            os.close(handle)  # which gives the lock back, as the end of a process does
 
 
 def newest(prefix: str) -> bytes | None:

@@ -84,8 +84,11 @@ def binary(source: str, capability: tuple[int, int], *, fast_math: bool, driver_
         return found
 
     def build() -> bytes:
-        image = _compile(chosen, source, capability, options)
-        cache.put(entry, image)
+        with cache.claim(entry):
+            image = cache.get(entry)
+            if image is None:
+                image = _compile(chosen, source, capability, options)
+                cache.put(entry, image)
         return image
 
     return _shared.once(entry, build)

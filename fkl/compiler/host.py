@@ -109,18 +109,30 @@ def library(source: str, *, fast_math: bool) -> HostLibrary:
 
 
 def _load(key: str, command: list[str], version: str, options: list[str], source: str) -> HostLibrary:
-    image = cache.get(key)
-    if image is not None:
-        try:
-            return _open(image)
-        except OSError as error:
-            _log.warning("a cached CPU kernel does not load and will be rebuilt: %s", error)
-    image = _compile(command, version, options, source)
-    cache.put(key, image)
+    found = _cached(key)
+    if found is not None:
+        return found
+    with cache.claim(key):
+        found = _cached(key)
+        if found is not None:
+            return found
+        image = _compile(command, version, options, source)
+        cache.put(key, image)
     try:
         return _open(image)
     except OSError as error:
         raise CompileError(f"a compiled CPU kernel cannot be loaded: {error}") from None
+
+
+def _cached(key: str) -> HostLibrary | None:
+    image = cache.get(key)
+    if image is None:
+        return None
+    try:
+        return _open(image)
+    except OSError as error:
+        _log.warning("a cached CPU kernel does not load and will be rebuilt: %s", error)
+        return None
 
 
 def _compile(command: list[str], version: str, options: list[str], source: str) -> bytes:

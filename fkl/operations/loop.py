@@ -68,7 +68,7 @@ class StaticLoop(Elementwise):
             raise TypeError(f"StaticLoop: the operations turn {dtype} into {current}; a loop keeps its type")
         body = " ".join(lines)
         step = f"{{{{ {body} {{y}} = {inner}; }}}}"
-        code = f"auto {{y}} = {{x}}; i32 {{y}}_n = {{0}}; "
+        code = "auto {y} = {x}; i32 {y}_n = {0}; "
         turns = self._turns(weight * dtype.channels)
         if turns > 1:
             code += (

@@ -498,7 +498,8 @@ cdef class LaunchGraph:
             for i in range(made.count):
                 (<Launch>launches[i])._describe(&node)
                 check(
-                    drv.GraphAddKernelNode(&made.nodes[i], made.template, &made.nodes[i - 1] if i else NULL, 1 if i else 0, &node),
+                    drv.GraphAddKernelNode(
+                        &made.nodes[i], made.template, &made.nodes[i - 1] if i else NULL, 1 if i else 0, &node),
                     b"cuGraphAddKernelNode",
                 )
             check(drv.GraphInstantiateWithFlags(&made.graph, made.template, 0), b"cuGraphInstantiate")

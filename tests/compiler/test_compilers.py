@@ -1,5 +1,6 @@
 """Compiling, caching, choosing an NVRTC, threads of the CPU target."""
 
+import itertools
 import json
 import os
 import pickle
@@ -260,6 +261,54 @@ def test_racing_processes(folder):
         out, err = run.communicate(timeout=300)
         assert run.returncode == 0 and out == "10.0\n" and err == ""
     assert len(list(folder.rglob("*.fkl"))) == 3 and not list(folder.rglob(".new-*"))
+
+
+@nvrtc
+def test_thirty_two_processes_compile_a_chain_once(folder, tmp_path):
+    code = """
+import os, sys, time
+from fkl.compiler.gpu import binary, compile_count
+while not os.path.exists(sys.argv[1]): time.sleep(0.002)
+image = binary('#include "fkl/core.h"\\nextern "C" __global__ void fkl_kernel() {}\\n', (8, 6), fast_math=False, driver_major=%d)
+print(compile_count(), len(image))
+""" % MAJOR  # noqa: UP031
+    start = tmp_path / "start"
+    runs = [subprocess.Popen([sys.executable, "-P", "-c", code, str(start)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(32)]
+    time.sleep(1.0)
+    start.touch()
+    found = []
+    for run in runs:
+        out, err = run.communicate(timeout=300)
+        assert run.returncode == 0 and err == "", err
+        found.append(tuple(map(int, out.split())))
+    assert sum(count for count, _ in found) == 1 and len({size for _, size in found}) == 1
+    assert len(list(folder.rglob("*.fkl"))) == 1
+
+
+def test_an_entry_that_is_claimed_and_a_claim_that_is_not_given_back(folder, monkeypatch):
+    key, times = cache.key_of("x"), []
+
+    def work():
+        with cache.claim(key):
+            begin = time.monotonic()
+            time.sleep(0.05)
+            times.append((begin, time.monotonic()))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    times.sort()
+    assert all(a[1] <= b[0] for a, b in itertools.pairwise(times))
+    monkeypatch.setattr(cache, "_PATIENCE", 0.1)
+    with cache.claim(key), cache.claim(key):  # the second goes on after its patience
+        pass
+    (folder / key[:2] / ".lock").unlink()
+    (folder / key[:2] / ".lock").mkdir()
+    with cache.claim(key):  # nothing to lock: it goes on as well
+        pass
+    monkeypatch.setenv("FKL_CACHE", "0")
+    with cache.claim(key):
+        pass
 
 
 def test_a_directory_for_temporary_files_that_forbids_execution(tmp_path, folder, monkeypatch):
