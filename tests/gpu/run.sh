@@ -4,6 +4,10 @@
 #     tests/gpu/run.sh [folder for results] [pytest arguments...]
 #
 # Needs: python with cython, meson, ninja, numpy, pytest, torch; a C and a C++ compiler; an NVRTC.
+# FKL_BENCHMARKS    which benchmarks run, in order (default: all); empty: none
+# FKL_MEMCHECK=1    instead of the tests: every operation under compute-sanitizer's memcheck
+# FKL_EVERY=n       of every operation's types, and of the random chains, every nth only
+# FKL_SOAK=seconds  mixed calls from eight threads for so long, after the tests
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=$(mkdir -p "${1:-build/gpu}" && cd "${1:-build/gpu}" && pwd)
@@ -17,8 +21,18 @@ meson install -C "$build" --destdir "$build/installed" >> "$out/build.log"
 site=$(dirname "$(find "$build/installed" -path '*/fkl/__init__.py' | head -1)")
 export PYTHONPATH=$(dirname "$site") FKL_CACHE_DIR=$build/cache
 cd "$out"
-python -m pytest -q -c "$root/pyproject.toml" --rootdir "$root" -p no:cacheprovider "$root/tests/gpu" "$@" 2>&1 | tee tests.log
-[ "${FKL_BENCHMARKS:-1}" = 0 ] || for b in "$root"/benchmarks/bench_*.py; do
-  echo "== $(basename "$b")"
-  python "$b" --out "$out" 2>&1 | tee "$(basename "$b" .py).log"
+check=(python -m pytest -q -c "$root/pyproject.toml" --rootdir "$root" -p no:cacheprovider)
+if [ "${FKL_MEMCHECK:-}" = 1 ]; then
+  # Every operation, of its types every twelfth. The first pass fills the cache: what is checked is what runs, not NVRTC.
+  export FKL_EVERY=${FKL_EVERY:-12}
+  checked=("$root/tests/gpu/test_catalogue_gpu.py" "$root/tests/gpu/test_matrix_gpu.py")
+  "${check[@]}" "${checked[@]}" "$@" 2>&1 | tail -3
+  compute-sanitizer --tool memcheck --error-exitcode 9 "${check[@]}" "${checked[@]}" "$@" 2>&1 | tee memcheck.log | tail -8
+else
+  "${check[@]}" "$root/tests/gpu" "$@" 2>&1 | tee tests.log || true
+fi
+[ -z "${FKL_SOAK:-}" ] || python "$root/tests/gpu/soak.py" "$FKL_SOAK" 2>&1 | tee soak.log
+for name in ${FKL_BENCHMARKS-launch compose kernels sweeps}; do
+  echo "== $name"
+  python "$root/benchmarks/$name.py" --out "$out" 2>&1 | tee "$name.log"
 done
