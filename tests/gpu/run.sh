@@ -6,6 +6,7 @@
 # Needs: python with cython, meson, ninja, numpy, pytest, torch; a C and a C++ compiler; an NVRTC.
 # FKL_BENCHMARKS    which benchmarks run, in order (default: all); empty: none
 # FKL_MEMCHECK=1    instead of the tests: every operation under compute-sanitizer's memcheck
+# FKL_PATIENCE=s    seconds a benchmark may take
 # FKL_EVERY=n       of every operation's types, and of the random chains, every nth only
 # FKL_SOAK=seconds  mixed calls from eight threads for so long, after the tests
 set -euo pipefail
@@ -34,5 +35,5 @@ fi
 [ -z "${FKL_SOAK:-}" ] || python "$root/tests/gpu/soak.py" "$FKL_SOAK" 2>&1 | tee soak.log
 for name in ${FKL_BENCHMARKS-launch compose kernels sweeps}; do
   echo "== $name"
-  python "$root/benchmarks/$name.py" --out "$out" 2>&1 | tee "$name.log"
+  timeout "${FKL_PATIENCE:-600}" python "$root/benchmarks/$name.py" --out "$out" 2>&1 | tee "$name.log" || true
 done
