@@ -89,6 +89,12 @@ def c_loop(torch, call):
     return run
 
 
+def many(text, **names):
+    """A function of ten calls written out, so that nothing but the calls is timed; ``{i}`` is the number of the call."""
+    exec("def run():\n" + "".join(f"    {text.replace('{i}', str(i))}\n" for i in range(10)), names)
+    return names["run"]
+
+
 def pairs_of(call, pairs):
     """A function that calls with pair after pair, written out so that nothing but the calls is timed."""
     names = {"call": call, "pairs": pairs}
@@ -117,10 +123,6 @@ def launches(torch, floor: Floor, side) -> dict[str, float]:
     owned = [(buffers(), buffers()) for _ in range(10)]
     lib, c3 = floor.lib, floor.graph_of(3)
 
-    def update():
-        k.update(mul, 3.0)
-        k()
-
     def singly():
         for one in chain:
             one()
@@ -130,19 +132,19 @@ def launches(torch, floor: Floor, side) -> dict[str, float]:
         "C cuGraphLaunch": c_loop(torch, lambda: lib.loop_graph(floor.graph, handle, BATCH)),
         "C cuGraphLaunch, three nodes": c_loop(torch, lambda: lib.loop_graph(c3, handle, BATCH)),
         "empty Python loop": loop(torch, lambda: None),
-        "k()": loop(torch, k),
-        "k(stream=s)": loop(torch, lambda: k(stream=side)),
-        "k(stream=handle)": loop(torch, lambda: k(stream=handle)),
-        "k(), DeviceBuffer": loop(torch, own),
+        "k()": loop(torch, many("k()", k=k), 10),
+        "k(stream=s)": loop(torch, many("k(stream=s)", k=k, s=side), 10),
+        "k(stream=handle)": loop(torch, many("k(stream=s)", k=k, s=handle), 10),
+        "k(), DeviceBuffer": loop(torch, many("k()", k=own), 10),
         "k(x, out=y)": loop(torch, pairs_of(unbound, tensors), 10),
         "k(x, out=y), DeviceBuffer": loop(torch, pairs_of(unbound, owned), 10),
-        "k(x)": loop(torch, lambda: unbound(x)),
-        "k(x), DeviceBuffer": loop(torch, lambda: unbound(owned[0][0])),
-        "k.update(op, v); k()": loop(torch, update),
+        "k(x)": loop(torch, many("k(x)", k=unbound, x=x), 10),
+        "k(x), DeviceBuffer": loop(torch, many("k(x)", k=unbound, x=owned[0][0]), 10),
+        "k.update(op, v); k()": loop(torch, many("k.update(op, {i}.5); k()", k=k, op=mul), 10),
         "three k()": loop(torch, singly),
         "fkl.sequence of three": loop(torch, three),
-        "torch x.mul(2)": loop(torch, lambda: x.mul(2)),
-        "torch mul(x, 2, out=y)": loop(torch, lambda: torch.mul(x, 2, out=z)),
+        "torch x.mul(2)": loop(torch, many("x.mul(2)", x=x), 10),
+        "torch mul(x, 2, out=y)": loop(torch, many("mul(x, 2, out=z)", mul=torch.mul, x=x, z=z), 10),
     }
     for name, (call, inner) in peers_launch.contenders(torch, x, z, side, pairs_of).items():
         contenders[name] = loop(torch, call, inner)

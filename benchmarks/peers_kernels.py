@@ -155,6 +155,7 @@ def torch_functions(torch, rois, matrix):
     """Workload -> function of one input; each returns a new, contiguous output."""
     mean, std = torch.tensor(MEAN, device="cuda"), torch.tensor(STD, device="cuda")
     boxes = torch.tensor(rois, device="cuda", dtype=torch.float32)
+    whole = torch.tensor([2160.0, 3840.0], device="cuda")
     m = [v for row in matrix for v in row]
 
     def w1(t):
@@ -194,8 +195,7 @@ def torch_functions(torch, rois, matrix):
             parts = y + 1.79274107 * v, y - 0.21324861 * u - 0.53290933 * v, y + 2.11240179 * u
             return torch.stack(parts, -1)
 
-        size_v, size_h = (torch.tensor(float(n), device=t.device) for n in (2160, 3840))
-        inner = resized(pixels, taps(360, size_v, t.device), taps(640, size_h, t.device)) / 255
+        inner = resized(pixels, taps(360, whole[0], t.device), taps(640, whole[1], t.device)) / 255
         out = torch.full((3, 640, 640), 114 / 255, device=t.device)
         out[:, 140:500] = inner.permute(2, 0, 1)
         return out

@@ -151,7 +151,7 @@ cdef class FusedKernel:
         cdef Array a
         cdef uintptr_t handle = 0
         cdef Repeat last = self.last
-        if isinstance(x, (list, tuple)) or not read_array(x, &a, False) or not same_array(&a, &last.source):
+        if isinstance(x, (list, tuple)) or not read_array(x, &a, False, True) or not same_array(&a, &last.source):
             return None
         if stream is None:
             current_stream(&a, &handle)
@@ -186,9 +186,9 @@ cdef class FusedKernel:
         cdef Repeat last = self.last
         if isinstance(x, (list, tuple)) or isinstance(out, (list, tuple)):
             return False
-        if not read_array(x, &a, False) or not same_array(&a, &last.source):
+        if not read_array(x, &a, False, True) or not same_array(&a, &last.source):
             return False
-        if not read_array(out, &b, True) or not same_array(&b, &last.target) or b.readonly:
+        if not read_array(out, &b, True, True) or not same_array(&b, &last.target) or b.readonly:
             return False
         pa, pb = <uint64_t>a.ptr, <uint64_t>b.ptr
         if pa < pb + last.target_span and pb < pa + last.source_span and not (last.in_place and pa == pb):
@@ -260,7 +260,7 @@ cdef class FusedKernel:
                 views.append(bound.view)
                 continue
             given = bound if given is None else given
-            if isinstance(given, (list, tuple)):
+            while isinstance(given, (list, tuple)):
                 given = given[0] if given else None
             if given is not None:
                 views.append(chain.view(given, role))

@@ -11,6 +11,8 @@ from fkl.runtime.view cimport CUPY, FKL, TORCH, Array, ArrayView, wait_producer
 
 # (base, device) -> torch's own dtype and device objects.
 cdef dict _torch_kinds = {}
+# cupy's function that names its current stream, once there is a cupy array.
+cdef object _cupy_current = None
 
 
 cdef int current_stream(const Array* a, uintptr_t* handle) except -1:
@@ -25,12 +27,21 @@ cdef int current_stream(const Array* a, uintptr_t* handle) except -1:
     elif a.framework == TORCH:
         handle[0] = sys.modules["torch"].cuda.current_stream(a.device).cuda_stream
     elif a.framework == CUPY:
-        cuda = sys.modules["cupy"].cuda
-        with cuda.Device(a.device):
-            handle[0] = cuda.get_current_stream().ptr
+        handle[0] = _cupy_stream(a.device)
     elif a.framework == FKL and a.has_stream:
         handle[0] = a.stream
     return 0
+
+
+cdef uintptr_t _cupy_stream(int device) except? 1:
+    global _cupy_current
+    if _cupy_current is None:
+        _cupy_current = sys.modules["cupy"].cuda.get_current_stream
+    try:
+        return _cupy_current(device).ptr
+    except TypeError:  # before cupy 13 it knew the current device only
+        with sys.modules["cupy"].cuda.Device(device):
+            return _cupy_current().ptr
 
 
 cdef int order_after(const Array* a, bint explicit, uintptr_t handle) except -1:
@@ -39,7 +50,7 @@ cdef int order_after(const Array* a, bint explicit, uintptr_t handle) except -1:
     cdef uintptr_t current = 0
     if a.has_stream:
         return wait_producer(a, <fkl_CUstream>handle)
-    if explicit and a.exchange != NULL:
+    if explicit and (a.exchange != NULL or a.framework == CUPY):
         # The framework orders its content on its current stream.
         current_stream(a, &current)
         if current != handle:

@@ -173,6 +173,10 @@ cdef bint _release(Memory memory) noexcept:
         return True
     relaxed = relax(&mode)
     try:
+        if memory.pooled:
+            ended = _free_in_order(memory)
+            if ended >= 0:
+                return ended
         if not _wait(memory):
             return False
         if memory.pooled:
@@ -185,6 +189,31 @@ cdef bint _release(Memory memory) noexcept:
         if relaxed:
             restore(&mode)
         leave(saved)
+
+
+cdef int _free_in_order(Memory memory) noexcept:
+    """Free pooled memory on the one stream that used it, if there is one and it is known to live: 1, or 0 if it captures,
+    -1 if there is no such stream. The next output on that stream takes the same memory."""
+    cdef uintptr_t handle = 0
+    cdef int capturing = CAPTURE_NONE
+    cdef int status
+    if memory.legacy:
+        if memory.uses:
+            return -1
+    else:
+        if len(memory.uses) != 1:
+            return -1
+        for use in memory.uses.values():
+            if type(use) is Event:
+                return -1
+            try:
+                decode_stream(use, &handle)
+            except Exception:  # noqa: BLE001 - a closed stream; the long way knows what to do
+                return -1
+    status = drv.StreamIsCapturing(<fkl_CUstream>handle, &capturing)
+    if status >= 900 and status <= 908 or capturing != CAPTURE_NONE:
+        return 0
+    return 1 if status == 0 and drv.MemFreeAsync(memory.ptr, <fkl_CUstream>handle) == 0 else -1
 
 
 cdef inline int _await(fkl_CUevent event, fkl_CUstream waiting) noexcept nogil:

@@ -246,6 +246,17 @@ cdef class Event:
 cdef dict _readers = {}
 
 
+@cython.final
+cdef class Seen:
+    """A stream and its handle."""
+
+    cdef object stream
+    cdef uintptr_t handle
+
+
+cdef Seen _seen = None
+
+
 cdef int decode_stream(object obj, uintptr_t* handle) except -1:
     """The handle of a stream: None (legacy default), an integer, or a stream object of any library.
 
@@ -270,6 +281,9 @@ cdef int decode_stream(object obj, uintptr_t* handle) except -1:
             raise ValueError(f"a stream handle is not negative, got {obj}")
         handle[0] = obj
         return 0
+    if _seen is not None and obj is _seen.stream:
+        handle[0] = _seen.handle
+        return 0
     reader = _readers.get(cls)
     if reader is None:
         reader = _classify(obj, cls)
@@ -283,6 +297,17 @@ cdef int decode_stream(object obj, uintptr_t* handle) except -1:
     if value < 0:
         raise ValueError(f"a stream handle is not negative, {obj!r:.80} gave {value}")
     handle[0] = value
+    if reader == "cuda_stream":
+        _remember(obj, handle[0])
+    return 0
+
+
+cdef int _remember(object stream, uintptr_t handle) except -1:
+    """Keep the torch stream that was decoded last: its handle never changes, and asking takes longer than launching."""
+    global _seen
+    cdef Seen made = Seen.__new__(Seen)
+    made.stream, made.handle = stream, handle
+    _seen = made
     return 0
 
 

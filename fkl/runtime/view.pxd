@@ -44,7 +44,7 @@ cdef class ArrayView:
     cdef int note_use(self, object stream, uintptr_t handle) except -1
 
 
-cdef int read_array(object obj, Array* a, bint writable) except -1
+cdef int read_array(object obj, Array* a, bint writable, bint again) except -1
 cdef int wait_producer(const Array* a, fkl_CUstream stream) except -1
 cdef int itemsize_of(int base) noexcept nogil
 cdef uint8_t dlpack_code(int base) noexcept nogil

@@ -27,6 +27,7 @@ cdef enum Kind:
     BY_NUMPY = 3
     BY_INTERFACE = 4
     BY_DLPACK = 5
+    BY_CUPY = 6
 
 cdef enum:
     MEMORY_TYPE = 2          # CU_POINTER_ATTRIBUTE_MEMORY_TYPE
@@ -48,6 +49,11 @@ cdef uint8_t[13] _dlpack_codes = [6, 1, 0, 1, 0, 1, 0, 1, 0, 2, 4, 2, 2]
 
 cdef tuple _dtypes = tuple(DType(name) for name in BASES)
 cdef dict _codes = {name: i for i, name in enumerate(BASES)}
+# NumPy's type numbers -> indices of BASES, -1 for others; a test holds them together.
+cdef int[24] _numbers = [
+    BOOL, INT8, UINT8, INT16, UINT16, INT32, UINT32, INT64, UINT64, INT64, UINT64, FLOAT32, FLOAT64,
+    -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, FLOAT16,
+]
 cdef dict _typestrs = {
     "b1": BOOL, "u1": UINT8, "i1": INT8, "u2": UINT16, "i2": INT16, "u4": UINT32, "i4": INT32, "u8": UINT64,
     "i8": INT64, "f2": FLOAT16, "f4": FLOAT32, "f8": FLOAT64,
@@ -174,14 +180,17 @@ cdef class _Managed:
 # -- reading --------------------------------------------------------------------------------------------------------
 
 
-cdef int read_array(object obj, Array* a, bint writable) except -1:
+cdef int read_array(object obj, Array* a, bint writable, bint again) except -1:
     """Read an array into a struct, if its type allows that without holding anything: 1, else 0.
 
-    The struct is valid as long as the object is.
+    The struct is valid as long as the object is. ``again``: for a launch that is repeated; see `_read_exchange`.
     """
     cdef Reader reader = _reader_of(obj)
     if reader.kind == BY_EXCHANGE:
-        _read_exchange(obj, reader.exchange, reader.framework, a, writable)
+        _read_exchange(obj, reader.exchange, reader.framework, a, writable, again)
+        return 1
+    if reader.kind == BY_CUPY:
+        _read_cupy(obj, a)
         return 1
     if reader.kind == BY_EXPORTER:
         (<Exporter>obj).check_open()
@@ -224,7 +233,7 @@ def view(obj, *, bint writable=False):
     elif reader.kind == BY_DLPACK:
         self.holder = _read_dlpack(obj, &self.a)
     else:
-        read_array(obj, &self.a, writable)
+        read_array(obj, &self.a, writable, False)
     return self
 
 
@@ -243,7 +252,7 @@ cdef Reader _classify(object obj, object cls):
         if base.__name__ == "ndarray" and base.__module__ == "numpy":
             return _keep(cls, BY_NUMPY, NUMPY)
         if base.__name__ == "ndarray" and (base.__module__ or "").startswith("cupy"):
-            return _keep(cls, BY_INTERFACE, CUPY)
+            return _keep(cls, BY_CUPY if hasattr(cls, "data") else BY_INTERFACE, CUPY)
     table = _exchange_of(cls)
     root = (cls.__module__ or "").partition(".")[0]
     if table:
@@ -288,8 +297,13 @@ cdef uintptr_t _exchange_of(object cls) except? 0:
     return <uintptr_t>table
 
 
-cdef int _read_exchange(object obj, fkl_DLExchange* table, int framework, Array* a, bint writable) except -1:
-    """Through the exchange table. It skips the producer's own checks, so ours stand here."""
+cdef int _read_exchange(object obj, fkl_DLExchange* table, int framework, Array* a, bint writable, bint again) except -1:
+    """Through the exchange table. It skips the producer's own checks, so ours stand here.
+
+    To ask torch whether a tensor is a negated view takes as long as all the rest. Such views are the imaginary parts of
+    conjugates and views of these, all of whose strides are even; where a launch is repeated, only tensors of such strides
+    are asked.
+    """
     cdef fkl_DLTensor tensor
     try:
         table.tensor_from_object(<void*>obj, &tensor)
@@ -300,12 +314,21 @@ cdef int _read_exchange(object obj, fkl_DLExchange* table, int framework, Array*
     a.framework = framework
     a.exchange = table
     if framework == TORCH:
-        if a.base >= FLOAT16 and obj.is_neg():
+        if a.base >= FLOAT16 and not (again and _has_odd_stride(a)) and obj.is_neg():
             raise ValueError("this tensor is a negated view, whose memory holds the opposite; use x.resolve_neg()")
         if writable and obj.requires_grad:
             raise ValueError(
                 "the output requires grad, and fkl records no gradients; give a tensor without, or x.detach()")
     return 0
+
+
+cdef bint _has_odd_stride(const Array* a) noexcept nogil:
+    """Whether neighbours in some dimension are an odd number of elements apart."""
+    cdef int i
+    for i in range(a.ndim):
+        if a.shape[i] > 1 and (a.strides[i] // _itemsizes[a.base]) & 1:
+            return True
+    return False
 
 
 cdef int _from_tensor(const fkl_DLTensor* tensor, Array* a, object obj) except -1:
@@ -377,6 +400,40 @@ cdef int _read_numpy(object obj, Array* a) except -1:
     return 0
 
 
+cdef int _read_cupy(object obj, Array* a) except -1:
+    """A cupy array by its attributes: its interface builds a dictionary each time. Its content is ordered on cupy's current
+    stream, as the interface would say."""
+    cdef int i
+    cdef int number
+    cdef bint some = True
+    memset(a, 0, sizeof(Array))
+    dtype = obj.dtype
+    number = dtype.num
+    a.base = _numbers[number] if 0 <= number < 24 else -1
+    if a.base < 0:
+        code = _codes.get(dtype.name)
+        if code is None:
+            from fkl.dtypes import parse_dtype
+
+            code = parse_dtype(dtype).code  # raises, with the reason
+        a.base = code
+    shape, strides, memory = obj.shape, obj.strides, obj.data
+    a.ndim = len(shape)
+    if a.ndim > MAX_DIMENSIONS:
+        raise ValueError(f"an array has at most 4 dimensions (P, H, W, C), got {a.ndim}")
+    for i in range(a.ndim):
+        a.shape[i] = shape[i]
+        a.strides[i] = strides[i]
+        if a.shape[i] == 0:
+            some = False
+    a.ptr = <void*><uintptr_t>memory.ptr
+    if some and a.ptr == NULL:
+        raise ValueError(f"this {type(obj).__qualname__} has a null pointer for shape {tuple(shape)}")
+    a.device = memory.device_id
+    a.framework = CUPY
+    return 0
+
+
 cdef int _read_interface(object obj, Array* a, int framework) except -1:
     """``__cuda_array_interface__``, versions 0 to 3."""
     cdef int i
@@ -432,9 +489,7 @@ cdef int _read_interface(object obj, Array* a, int framework) except -1:
                 "default stream, 2 the per-thread one, greater numbers are handles")
         a.has_stream = True
         a.stream = stream
-    if framework == CUPY:
-        a.device = obj.device.id
-    elif not some:
+    if not some:
         a.device = current_device_index()
     elif locate(pointer, &a.device) == 0:
         raise ValueError(f"the pointer 0x{pointer:x} of {name} is not memory that CUDA knows")

@@ -106,7 +106,13 @@ def test_outputs_of_calls_come_from_a_pool_and_are_freed_in_stream_order():
     n = calls("MemAlloc"); o = k(x, stream=s); assert same(o, want(a)) and calls("MemAllocFromPoolAsync") == 1 and calls("MemAlloc") == n
     info = fkl.memory_info(); assert info.pool_used >= 3 * 9 * 14 * 4 and info.buffers >= 9 * 14 * 3 and info.device == 0
     waits, host = calls("StreamWaitEvent"), calls("EventSynchronize")
-    del o; gc.collect(); assert calls("MemFreeAsync") == 1 and calls("StreamWaitEvent") > waits and calls("EventSynchronize") == host
+    del o; gc.collect(); assert calls("MemFreeAsync") == 1 and calls("StreamWaitEvent") == waits and calls("EventSynchronize") == host
+    # Used on a second stream, or on one that may be gone: the pool's own stream waits for them.
+    o = k(x, stream=s); u = fkl.Stream(); fkl.compose(fkl.TensorRead(), fkl.TensorWrite())(o, stream=u); waits = calls("StreamWaitEvent")
+    del o; gc.collect(); assert calls("MemFreeAsync") >= 2 and calls("StreamWaitEvent") >= waits + 2 and calls("EventSynchronize") == host
+    o = k(x, stream=s.handle); waits = calls("StreamWaitEvent"); del o; gc.collect()
+    assert calls("StreamWaitEvent") > waits and calls("EventSynchronize") == host and calls("MemAllocFromPoolAsync") == calls("MemFreeAsync")
+    D.double_clear_log(); host = 0; s2 = fkl.Stream(); o = k(x, stream=s2); s2.close(); del o; gc.collect(); assert calls("MemFreeAsync") == 1
     for _ in range(50): k(x)
     gc.collect(); assert calls("MemAllocFromPoolAsync") == calls("MemFreeAsync") == 51
     kept = k(x); capsule = kept.__dlpack__(); free = calls("MemFreeAsync"); kept.close(); del kept; gc.collect()

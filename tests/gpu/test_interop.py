@@ -34,6 +34,32 @@ def test_cupy_in_cupy_out():
     assert k(out=z) is z and (z == x * 2).all()
 
 
+@pytest.mark.parametrize("name", ["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "float32", "float64"])
+def test_every_dtype_through_cupy(name):
+    x = (cupy.arange(60) % (2 if name == "bool" else 50)).astype(name).reshape(4, 5, 3)
+    k = fkl.compose(fkl.TensorRead(), fkl.VectorReorder(2, 1, 0), fkl.TensorWrite())
+    for _ in range(2):
+        y = k(x)
+        assert y.dtype == x.dtype and (y == x[..., ::-1]).all()
+    assert (k(x[1:, ::2]) == x[1:, ::2, ::-1]).all()
+    with pytest.raises(TypeError, match="complex"):
+        k(cupy.zeros((4, 5, 3), cupy.complex64))
+
+
+def test_a_cupy_array_of_another_stream():
+    x, out = cupy.zeros(1 << 22, cupy.float32), cupy.zeros(1 << 22, cupy.float32)
+    k = fkl.compose(fkl.TensorRead(), fkl.Add(1.0), fkl.TensorWrite())
+    k(x, out=out)
+    cupy.cuda.runtime.deviceSynchronize()
+    s, producer = cupy.cuda.Stream(non_blocking=True), cupy.cuda.Stream(non_blocking=True)
+    with producer:
+        for _ in range(200):
+            x += 1
+        k(x, out=out, stream=s)
+    s.synchronize()
+    assert (out == 201).all()
+
+
 def test_cupy_current_stream():
     x, out = cupy.zeros((1024, 1024), cupy.float32), cupy.zeros((1024, 1024), cupy.float32)
     k = fkl.compose(fkl.TensorRead(x), fkl.Add(1.0), fkl.TensorWrite(out))
@@ -138,6 +164,7 @@ def test_memory_lives_as_long_as_its_exports():
     def free():
         gc.collect()
         torch.cuda.synchronize()
+        torch.cuda.empty_cache()
         return torch.cuda.mem_get_info()[0]
 
     b = fkl.empty((1 << 24,), "uint8")
