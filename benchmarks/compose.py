@@ -43,6 +43,20 @@ def cold(make) -> float:
     return sorted(times)[2]
 
 
+def empty_kernel() -> float:
+    """What NVRTC takes for no work at all, in the same run."""
+    from fkl.compiler.gpu import binary
+    from fkl.runtime.context import compute_capability
+    from fkl.runtime.driver import driver_version
+
+    times = []
+    for i in range(5):
+        begin = time.perf_counter()
+        binary(f'extern "C" __global__ void fkl_kernel() {{}}  // {i}\n', compute_capability(0), fast_math=False, driver_major=driver_version() // 1000)
+        times.append((time.perf_counter() - begin) * 1e3)
+    return sorted(times)[2]
+
+
 def compose_times(torch) -> dict[str, float]:
     """Milliseconds of bound composes."""
     frame = torch.randint(0, 256, (1080, 1920, 3), dtype=torch.uint8, device="cuda")
@@ -61,6 +75,7 @@ def compose_times(torch) -> dict[str, float]:
                                                         fkl.Div(255.0), *more, fkl.TensorSplit(box))),
         "cold, 200 operations": cold(lambda more: fkl.compose(fkl.TensorRead(x), *[fkl.Mul(1.01), fkl.Add(0.5)] * 100, *more, fkl.TensorWrite(o))),
     }  # fmt: skip
+    results["an empty kernel, NVRTC alone"] = empty_kernel()
     os.environ["FKL_CACHE"] = "1"
 
     def w2(value):

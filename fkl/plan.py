@@ -323,9 +323,11 @@ def _width(ops: tuple[Operation, ...], lowered: Sequence[Lowered], *, fused: boo
     if ops[0].layout != "constant":  # type: ignore[attr-defined]
         sides.append((ops[0].layout, lowered[0].out))  # type: ignore[attr-defined]
     pixels = 16
-    for layout, dtype in sides:
-        unit = dtype.pixelsize if layout == "packed" and dtype.channels != 3 else dtype.itemsize
-        pixels = min(pixels, max(1, 16 // unit))
+    packed = all(layout == "packed" for layout, _ in sides)
+    for _, dtype in sides:
+        # Runs of up to four words are handed around in a warp, so planes set the pace where there are any.
+        unit = dtype.pixelsize if packed and dtype.channels != 3 else dtype.itemsize
+        pixels = min(pixels, max(1 if unit <= 16 else 2, 16 // unit))
     work = sum(low.out.channels * low.weight for low in lowered[:-1])
     while pixels > 1 and pixels * work > BODY_BUDGET:
         pixels //= 2

@@ -27,6 +27,8 @@ struct Images {
 template <int B>
 constexpr int word_size = B % 16 == 0 ? 16 : B % 8 == 0 ? 8 : B % 4 == 0 ? 4 : B % 2 == 0 ? 2 : 1;
 
+template <class T, int C> struct Packed;
+
 #if FKL_ON_DEVICE
 template <int BYTES> struct Word;
 template <> struct Word<16> { typedef uint4 type; };
@@ -38,7 +40,7 @@ template <> struct Word<1> { typedef u8 type; };
 // N values of T moved as the widest words that divide them; the address is aligned to that word.
 template <class T, int N>
 union Run {
-  enum { bytes = int(sizeof(T)) * N, word = word_size<int(sizeof(T)) * N> };
+  enum { bytes = int(sizeof(T)) * N, word = word_size<int(sizeof(T)) * N>, count = bytes / word, stride = count | 1 };
   typedef typename Word<word>::type W;
   T value[N];
   W words[bytes / word];
@@ -51,6 +53,45 @@ union Run {
     FKL_UNROLL
     for (int i = 0; i < bytes / word; ++i) reinterpret_cast<W*>(at)[i] = words[i];
   }
+
+  // A thread with several words leaves gaps between its neighbours' at every instruction. A warp moves word after word
+  // instead, and hands each to its owner in shared memory: `stride` words a thread, odd, so that no two threads of an
+  // access meet in a bank. `first`: the address of the warp's first run.
+  __device__ __forceinline__ void load_warp(const u8* first, uint4* memory, u32 lane) {
+    W* const stage = reinterpret_cast<W*>(memory);
+    FKL_UNROLL
+    for (u32 i = 0; i < count; ++i) {
+      const u32 w = i * 32 + lane;
+      stage[w / count * stride + w % count] = reinterpret_cast<const W*>(first)[w];
+    }
+    __syncwarp();
+    FKL_UNROLL
+    for (u32 i = 0; i < count; ++i) words[i] = stage[lane * stride + i];
+    __syncwarp();
+  }
+  __device__ __forceinline__ void store_warp(u8* first, uint4* memory, u32 lane) const {
+    W* const stage = reinterpret_cast<W*>(memory);
+    FKL_UNROLL
+    for (u32 i = 0; i < count; ++i) stage[lane * stride + i] = words[i];
+    __syncwarp();
+    FKL_UNROLL
+    for (u32 i = 0; i < count; ++i) {
+      const u32 w = i * 32 + lane;
+      reinterpret_cast<W*>(first)[w] = stage[w / count * stride + w % count];
+    }
+  }
+};
+
+// Bytes of shared memory that a warp needs to load or store runs of V pixels together, 0 where each thread does better
+// alone: loads of words below 16 bytes hit the first-level cache.
+template <class Format, int V>
+struct Stage {
+  enum { load = 0, store = 0 };
+};
+template <class T, int C, int V>
+struct Stage<Packed<T, C>, V> {
+  typedef Run<pixel<T, C>, V> R;
+  enum { store = V > 1 && R::count > 1 ? 32 * R::stride * R::word : 0, load = R::word == 16 ? store : 0 };
 };
 #endif
 
@@ -78,6 +119,21 @@ struct Packed {
     FKL_UNROLL
     for (int i = 0; i < V; ++i) run.value[i] = in[i];
     run.store(at(m, x, y, z));
+  }
+  // The same for a warp whose 32 runs lie side by side, through shared memory of its own; x is this thread's.
+  template <int V>
+  FKL_FN void load_warp(const Image& m, i64 x, i64 y, i64 z, Pixel (&out)[V], uint4* stage, u32 lane) {
+    Run<Pixel, V> run;
+    run.load_warp(at(m, x - lane * V, y, z), stage, lane);
+    FKL_UNROLL
+    for (int i = 0; i < V; ++i) out[i] = run.value[i];
+  }
+  template <int V>
+  FKL_FN void store_warp(const Image& m, i64 x, i64 y, i64 z, const Pixel (&in)[V], uint4* stage, u32 lane) {
+    Run<Pixel, V> run;
+    FKL_UNROLL
+    for (int i = 0; i < V; ++i) run.value[i] = in[i];
+    run.store_warp(at(m, x - lane * V, y, z), stage, lane);
   }
 #endif
 };

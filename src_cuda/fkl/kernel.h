@@ -48,9 +48,31 @@ FKL_FN void run_grid(const Params& p) {
     const i64 x = at.column * V;
     typename Chain::Source::Pixel in[V];
     typename Chain::Target::Pixel out[V];
-    Chain::Source::load_run(Chain::source(p, z), x, y, z, in);
+    typedef Stage<typename Chain::Source, V> In;
+    typedef Stage<typename Chain::Target, V> Out;
+    constexpr int bytes = int(In::load) > int(Out::store) ? int(In::load) : int(Out::store);
+    // Eight warps a block. A warp stands in one row; all of it is among the cells, or it does without its neighbours.
+    __shared__ uint4 stages[8][bytes > 0 ? bytes / 16 : 1];
+    uint4* const stage = stages[(threadIdx.y * blockDim.x + threadIdx.x) >> 5];
+    const u32 lane = threadIdx.x & 31;
+    const bool whole = bytes > 0 && (blockDim.x & 31) == 0 && (at.column | 31) < p.out.cells;
+    if constexpr (In::load > 0) {
+      if (whole) {
+        Chain::Source::load_warp(Chain::source(p, z), x, y, z, in, stage, lane);
+      } else {
+        Chain::Source::load_run(Chain::source(p, z), x, y, z, in);
+      }
+    } else {
+      Chain::Source::load_run(Chain::source(p, z), x, y, z, in);
+    }
     FKL_UNROLL
     for (int i = 0; i < V; ++i) out[i] = Chain::body(p, x + i, y, z, in[i]);
+    if constexpr (Out::store > 0) {
+      if (whole) {
+        Chain::Target::store_warp(p.dst, x, y, z, out, stage, lane);
+        return;
+      }
+    }
     Chain::Target::store_run(p.dst, x, y, z, out);
   } else {
     const i64 x = at.column + p.out.cells * (V - 1);
