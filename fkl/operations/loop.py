@@ -75,14 +75,19 @@ class StaticLoop(Elementwise):
                 f"for (; {{y}}_n >= {turns}; {{y}}_n -= {turns}) {{{{ FKL_UNROLL_BY({turns}) "
                 f"for (int {{y}}_j = 0; {{y}}_j < {turns}; ++{{y}}_j) {step} }}}} "
             )
+        if turns > 16:
+            code += (
+                "for (; {y}_n >= 8; {y}_n -= 8) {{ FKL_UNROLL_BY(8) "
+                f"for (int {{y}}_j = 0; {{y}}_j < 8; ++{{y}}_j) {step} }}}} "
+            )
         code += f"FKL_UNROLL_BY(1) for (; {{y}}_n > 0; --{{y}}_n) {step}"
         return Lowered(code, tuple(fields), dtype, weight)
 
     def _turns(self, work: int) -> int:
-        """How many turns are written out, so that counting them costs little: some 128 scalar operations."""
+        """How many turns are written out, so that counting them costs little: some 240 scalar operations."""
         if any(isinstance(op, StaticLoop) for op in self.body):
             return 1
-        return min(64, 128 // max(work, 1))
+        return min(120, 240 // max(work, 1))
 
     def values(self, dtype: DType, extents: Extents) -> tuple[bytes, ...]:
         out: list[bytes] = [pack_i32(self.n)]

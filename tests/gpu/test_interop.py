@@ -41,7 +41,7 @@ def test_every_dtype_through_cupy(name):
     for _ in range(2):
         y = k(x)
         assert y.dtype == x.dtype and (y == x[..., ::-1]).all()
-    assert (k(x[1:, ::2]) == x[1:, ::2, ::-1]).all()
+    assert (k(x[1:, 1:4]) == x[1:, 1:4, ::-1]).all()
     with pytest.raises(TypeError, match="complex"):
         k(cupy.zeros((4, 5, 3), cupy.complex64))
 
