@@ -1,6 +1,6 @@
 """Mixed calls from eight threads for some minutes: results stay right, memory stays flat.
 
-    python tests/gpu/soak.py [seconds]
+    python tests/gpu/soak.py [seconds] [--no-captures]
 
 Bound and unbound calls, overrides, updates, sequences, waits and outputs of calls in seven threads; an eighth captures
 graphs, replays them and drops them. Every result is checked. Memory of the device and of the process is looked at after a
@@ -90,6 +90,7 @@ class Worker:
 
 def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 300.0
+    captures = "--no-captures" not in sys.argv
     workers, failures = [Worker(i) for i in range(8)], []
     torch.cuda.synchronize()
     end = time.monotonic() + seconds
@@ -98,7 +99,7 @@ def main() -> None:
         i = 0
         try:
             while time.monotonic() < end and not failures:
-                worker.capture(i) if worker.number == 7 else worker.turn(i)
+                worker.capture(i) if worker.number == 7 and captures else worker.turn(i)
                 i += 1
         except Exception as error:  # noqa: BLE001 - shown at the end
             failures.append(error)
@@ -115,7 +116,8 @@ def main() -> None:
     early = look()
     [t.join() for t in threads]
     late = look()
-    print(f"{sum(w.calls for w in workers)} calls in {seconds:.0f} s from {len(workers)} threads, {workers[7].calls // 4} captures")
+    made = f", {workers[7].calls // 4} captures" if captures else ""
+    print(f"{sum(w.calls for w in workers)} calls in {seconds:.0f} s from {len(workers)} threads{made}")
     for name, value in early.items():
         print(f"  {name}: {value} after a tenth, {late[name]} at the end")
     if failures:
