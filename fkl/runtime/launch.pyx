@@ -516,6 +516,7 @@ cdef class LaunchGraph:
         """Describe every node anew; False if the launches need another graph. The caller holds a lock."""
         cdef Launch launch
         cdef fkl_kernel_node node
+        cdef fkl_CUcontext saved
         cdef int i
         if len(launches) != self.count:
             return False
@@ -523,9 +524,14 @@ cdef class LaunchGraph:
             launch = launches[i]
             if launch.empty or launch.table or launch.large or launch.library is not self.libraries[i]:
                 return False
-        for i in range(self.count):
-            (<Launch>launches[i])._describe(&node)
-            check(drv.GraphExecKernelNodeSetParams(self.graph, self.nodes[i], &node), b"cuGraphExecKernelNodeSetParams")
+        # A thread without a context crashes the driver here.
+        enter(self.device, &saved)
+        try:
+            for i in range(self.count):
+                (<Launch>launches[i])._describe(&node)
+                check(drv.GraphExecKernelNodeSetParams(self.graph, self.nodes[i], &node), b"cuGraphExecKernelNodeSetParams")
+        finally:
+            leave(saved)
         return True
 
     cdef int run(self, fkl_CUstream stream) except -1:

@@ -75,6 +75,25 @@ def test_a_sequence_is_one_graph_launch():
     """)
 
 
+def test_threads_without_a_context():
+    """A fresh thread has no current context, which the real driver does not survive where graphs are patched."""
+    script("""
+    a = image(); x, mid, o = dev(a), fkl.empty((9, 14, 3)), fkl.empty((3, 9, 14)); mul, crop = fkl.Mul(2.0), fkl.Crop(0, 0, 14, 9)
+    k1 = fkl.compose(fkl.TensorRead(x), crop, fkl.Cast("float32"), mul, fkl.TensorWrite(mid)); k2 = fkl.compose(fkl.TensorRead(mid), fkl.TensorSplit(o))
+    s = fkl.sequence(k1, k2); u = chain(); other = fkl.empty((3, 9, 14)); failed = []
+    def work(f, *args):
+        def safely():
+            D.double_set_current(-1)
+            try: f(*args); assert D.double_current() == -1
+            except BaseException as e: failed.append((f, e))
+        t = threading.Thread(target=safely); t.start(); t.join()
+    for v in (3.0, 4.0, 5.0):
+        for f, args in ((k1.update, (mul, v)), (s, ()), (k1.update, (mul, v + 1)), (s.run, ()), (k1.update, (crop, 0, 0, 14, 9)), (k1, ()), (k2.run, ()),
+                        (u, (x, other)), (u, (x,)), (k1.clone, ()), (fkl.sequence, (k1, k2)), (fkl.memory_info, ()), (o.to_numpy, ())): work(f, *args)
+        assert same(o, np.moveaxis(a.astype(np.float32) * np.float32(v + 1), -1, 0)) and not failed, failed
+    """)
+
+
 def test_sequences_that_cannot_be_graphs():
     script("""
     a = image(); x, o, e = dev(a), fkl.empty((3, 9, 14)), fkl.empty((0, 14, 3), "uint8"); k = chain(x, o)

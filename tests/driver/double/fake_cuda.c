@@ -518,7 +518,7 @@ static fkl_CUresult f_GraphCreate(fkl_CUgraph *graph, unsigned int flags) {
 }
 static fkl_CUresult f_GraphAddKernelNode(fkl_CUgraphNode *node, fkl_CUgraph graph, const fkl_CUgraphNode *after, size_t count,
                                          const fkl_kernel_node *parameters) {
-    ENTER(GraphAddKernelNode);
+    IN_CONTEXT(GraphAddKernelNode);
     if (graph->count == 16) return OUT_OF_MEMORY;
     /* Nodes run in the order they were added, which is that of a chain of dependencies: anything else is refused. */
     if (count != (graph->count > 0) || (count && after[0]->index != graph->count - 1)) return INVALID_VALUE;
@@ -553,7 +553,7 @@ static fkl_CUresult f_GraphUpload(fkl_CUgraphExec exec, fkl_CUstream stream) {
 static fkl_CUresult f_GraphExecKernelNodeSetParams(fkl_CUgraphExec exec, fkl_CUgraphNode node,
                                                    const fkl_kernel_node *parameters) {
     if (idle) return OK;
-    ENTER(GraphExecKernelNodeSetParams);
+    IN_CONTEXT(GraphExecKernelNodeSetParams);
     keep(&exec->nodes[node->index], parameters);
     note("GraphSetParams");
     return OK;
