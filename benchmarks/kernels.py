@@ -103,7 +103,10 @@ def measure(torch, w: Workload, functions, hands, tritons, compiled: bool) -> di
         got = calls[0]()
         torch.cuda.synchronize()
         errors[name] = difference(w.outputs[0] if output else got, expected)
-        assert errors[name] <= tolerance, f"{w.name}, {name}: off by {errors[name]}"
+        if errors[name] > tolerance:
+            assert not name.startswith("fkl"), f"{w.name}, {name}: off by {errors[name]}"
+            print(f"left out: {w.name}, {name}: off by {errors[name]}")
+            return
         contenders[name] = captured(torch, calls)
 
     add("fkl", kernels, True, w.tolerance)
