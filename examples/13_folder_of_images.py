@@ -49,7 +49,8 @@ def spread(kernel, groups):
         with ProcessPoolExecutor(WORKERS, multiprocessing.get_context("spawn")) as pool:
             return list(pool.map(prepare, [kernel] * len(groups), groups))
     with dask.config.set({"multiprocessing.context": "spawn"}):
-        return dask.compute(*[delayed(prepare)(kernel, group) for group in groups], scheduler="processes", num_workers=WORKERS, chunksize=1)
+        tasks = [delayed(prepare)(kernel, group) for group in groups]
+        return dask.compute(*tasks, scheduler="processes", num_workers=WORKERS, chunksize=1)
 
 
 def main() -> None:
