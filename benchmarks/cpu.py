@@ -2,8 +2,7 @@
 
     python benchmarks/cpu.py
 
-Needs no GPU. NumPy works in place where it can; OpenCV does what its users write: convertScaleAbs-free float conversion, arithmetic
-with scalars, split. Every result is compared with a float64 reference first; medians of interleaved rounds.
+Needs no GPU. NumPy works in place where it can; OpenCV does what its users write: arithmetic with scalars, split. Every result is compared with a float64 reference first; medians of interleaved rounds.
 """
 
 from __future__ import annotations

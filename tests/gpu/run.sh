@@ -22,6 +22,7 @@ meson install -C "$build" --destdir "$build/installed" >> "$out/build.log"
 site=$(dirname "$(find "$build/installed" -path '*/fkl/__init__.py' | head -1)")
 export PYTHONPATH=$(dirname "$site") FKL_CACHE_DIR=$build/cache
 cd "$out"
+failed=0   # what fails does not keep the rest from running
 check=(python -m pytest -q -c "$root/pyproject.toml" --rootdir "$root" -p no:cacheprovider)
 if [ "${FKL_MEMCHECK:-}" = 1 ]; then
   # Every operation, of its types every twelfth. The first pass fills the cache: what is checked is what runs, not NVRTC.
@@ -30,10 +31,11 @@ if [ "${FKL_MEMCHECK:-}" = 1 ]; then
   "${check[@]}" "${checked[@]}" "$@" 2>&1 | tail -3
   compute-sanitizer --tool memcheck --error-exitcode 9 "${check[@]}" "${checked[@]}" "$@" 2>&1 | tee memcheck.log | tail -8
 else
-  "${check[@]}" "$root/tests/gpu" "$@" 2>&1 | tee tests.log || true
+  "${check[@]}" "$root/tests/gpu" "$@" 2>&1 | tee tests.log || failed=1
 fi
-[ -z "${FKL_SOAK:-}" ] || python "$root/tests/gpu/soak.py" "$FKL_SOAK" 2>&1 | tee soak.log
+[ -z "${FKL_SOAK:-}" ] || python "$root/tests/gpu/soak.py" "$FKL_SOAK" 2>&1 | tee soak.log || failed=1
 for name in ${FKL_BENCHMARKS-launch compose kernels sweeps}; do
   echo "== $name"
-  timeout "${FKL_PATIENCE:-600}" python "$root/benchmarks/$name.py" --out "$out" 2>&1 | tee "$name.log" || true
+  timeout "${FKL_PATIENCE:-600}" python "$root/benchmarks/$name.py" --out "$out" 2>&1 | tee "$name.log" || failed=1
 done
+exit $failed
