@@ -297,7 +297,10 @@ def _plane_table(plan: Plan, values: list[tuple[bytes, ...]], listed: Sequence[A
             if slot.op == 0:
                 raw = image_record(listed[min(z, len(listed) - 1)], single=True)
             else:
-                raw = values[slot.op][_index(slot.name)][z * size : (z + 1) * size]
+                # Before a list of rectangles there are fewer planes, each of which serves those that come of it.
+                rows = values[slot.op][_index(slot.name)]
+                row = min(z, len(rows) // size - 1)
+                raw = rows[row * size : (row + 1) * size]
             at = z * plan.plane_size + slot.offset
             records[at : at + size] = raw
     return bytes(records)

@@ -37,8 +37,8 @@ def generate(plan: Plan) -> str:
     lines += [f"  {slot.field.ctype} {slot.name};" for slot in plan.slots]
     if plan.plane_slots:
         lines += ["  alignas(8) const Plane* table;", f"  Plane inline_table[{plan.inline_planes}];"]
-        lines += [_PLANE]
     lines += ["};", f'static_assert(sizeof(Params) == {plan.size}, "parameter block");', ""]
+    lines += _scope(bool(plan.plane_slots))
     lines += _chain(plan)
     kind = "FKL_KERNEL" if plan.elementwise else "FKL_SAMPLED_KERNEL"
     kernel = f"{kind}(Params, Chain, {plan.pixels})"
@@ -63,12 +63,12 @@ def generate_divergent(layout: Any) -> str:
     lines += ["struct alignas(8) Params {", "  Extents out;"]
     lines += [f"  {slot.field.ctype} {slot.name};" for slot in layout.slots]
     lines += ["  alignas(8) const Plane* table;", f"  Plane inline_table[{layout.inline_planes}];"]
-    lines += [_PLANE]
     lines += ["};", f'static_assert(sizeof(Params) == {layout.size}, "parameter block");', ""]
+    lines += _scope(True)
     for i, plan in enumerate(plans):
         lines += [f"namespace chain{i} {{", *_chain(plan, f"c{i}_"), "}", ""]
     lines += ["struct Chain {", "  typedef chain0::Chain::Target Target;", f"  FKL_FN Target::Pixel at({_ARGUMENTS}) {{"]
-    lines += ["    switch (p.plane(z).which) {"]
+    lines += ["    switch (p.plane.which) {"]
     lines += [f"      case {i}: return chain{i}::Chain::at(p, x, y, z);" for i in range(1, len(plans))]
     lines += ["      default: return chain0::Chain::at(p, x, y, z);", "    }", "  }", "};", ""]
     return "\n".join([*lines, "FKL_SAMPLED_KERNEL(Params, Chain, 1)"]) + "\n"
@@ -81,11 +81,12 @@ def _large(size: int) -> list[str]:
 def _chain(plan: Plan, prefix: str = "") -> list[str]:
     source = plan.read.format(plan.in_dtype)  # type: ignore[attr-defined]
     target = plan.write.format(plan.out_dtype)  # type: ignore[attr-defined]
-    read = f"p.plane(z).{prefix}src" if plan.source.field.per_plane else f"p.{prefix}src"
-    names = {(slot.op, slot.name): f"p.{prefix}{slot.name}" for slot in plan.slots}
-    names |= {(slot.op, slot.name): f"p.plane(z).{prefix}{slot.name}" for slot in plan.plane_slots}
+    block = "p.all" if plan.plane_slots or prefix else "p"
+    names = {(slot.op, slot.name): f"{block}.{prefix}{slot.name}" for slot in plan.slots}
+    names |= {(slot.op, slot.name): f"p.plane.{prefix}{slot.name}" for slot in plan.plane_slots}
+    read = names[0, "src"]
     types = [f"  typedef {source} Source;", f"  typedef {target} Target;"]
-    load = [f"  FKL_FN Source::Record source(const Params& p, [[maybe_unused]] i64 z) {{ return {read}; }}"]
+    load = [f"  FKL_FN Source::Record source(const Scope& p) {{ return {read}; }}"]
     cuts = [i for i, op in enumerate(plan.ops) if op.role == "geometry"]
     if not cuts:
         return [
@@ -93,8 +94,8 @@ def _chain(plan: Plan, prefix: str = "") -> list[str]:
             f"  FKL_FN Target::Pixel body({_ARGUMENTS}, const Source::Pixel& a0) {{",
             *_statements(plan, names, 1, len(plan.ops) - 1, "a0"),
             "  }",
-            "  FKL_FN Target::Pixel at(const Params& p, i64 x, i64 y, i64 z) {",
-            "    return body(p, x, y, z, Source::load(source(p, z), x, y, z));",
+            "  FKL_FN Target::Pixel at(const Scope& p, i64 x, i64 y, i64 z) {",
+            "    return body(p, x, y, z, Source::load(source(p), x, y, z));",
             "  }",
             "};",
         ]  # fmt: skip
@@ -102,7 +103,7 @@ def _chain(plan: Plan, prefix: str = "") -> list[str]:
     lines = [
         "struct Level0 {", f"  typedef {source} Source;", f"  typedef {plan.dtypes[cuts[0]].cpixel} Pixel;", *load,
         f"  FKL_FN Pixel at({_SAMPLE}) {{",
-        "    auto a0 = Source::load(source(p, z), u32(x), u32(y), z);",
+        "    auto a0 = Source::load(source(p), u32(x), u32(y), z);",
         *_statements(plan, names, 1, cuts[0], "a0"),
         "  }",
         "};",
@@ -122,9 +123,20 @@ def _chain(plan: Plan, prefix: str = "") -> list[str]:
     return [*lines, "struct Chain {", *types, f"  FKL_FN Target::Pixel at({_ARGUMENTS}) {{", last, "  }", "};"]
 
 
-# By value: an address that may be of either memory would make every access to it a slow one.
-_PLANE = "  FKL_MEMBER Plane plane(i64 z) const { if (table) return table[z]; return inline_table[z]; }"
-_ARGUMENTS = "[[maybe_unused]] const Params& p, [[maybe_unused]] i64 x, [[maybe_unused]] i64 y, [[maybe_unused]] i64 z"
+
+def _scope(planes: bool) -> list[str]:
+    """What a thread hands down from level to level: the parameter block, and the record of its plane if planes have any."""
+    if not planes:
+        return ["typedef Params Scope;", "FKL_FN const Scope& scope(const Params& p, i64) { return p; }", ""]
+    # By value, once: an address that may be of either memory would make every access to it a slow one.
+    return [
+        "struct Scope {", "  const Params& all;", "  Plane plane;", "};",
+        "FKL_FN Scope scope(const Params& p, i64 z) {",
+        "  if (p.table) return {p, p.table[z]};", "  return {p, p.inline_table[z]};", "}", "",
+    ]  # fmt: skip
+
+
+_ARGUMENTS = "[[maybe_unused]] const Scope& p, [[maybe_unused]] i64 x, [[maybe_unused]] i64 y, [[maybe_unused]] i64 z"
 # Images with geometry have no 2^31 columns or rows.
 _SAMPLE = _ARGUMENTS.replace("i64 x", "i32 x").replace("i64 y", "i32 y")
 

@@ -1,5 +1,5 @@
 // The transform kernel: walks the output of a generated chain, on the GPU grid or over bands of a host thread.
-// A chain declares Source, Target, source(), body() and at().
+// A chain declares Source, Target, source(), body() and at(), and what they get: a Scope, made by scope(params, plane).
 #pragma once
 #include "fkl/image.h"
 
@@ -44,6 +44,7 @@ FKL_FN void run_grid(const Params& p) {
   const Place at = place(p.out);
   const i64 y = at.row, z = at.plane;
   if (y >= p.out.height) return;
+  const auto& s = scope(p, z);
   if (V > 1 && at.column < p.out.cells) {
     const i64 x = at.column * V;
     typename Chain::Source::Pixel in[V];
@@ -58,15 +59,15 @@ FKL_FN void run_grid(const Params& p) {
     const bool whole = bytes > 0 && (blockDim.x & 31) == 0 && (at.column | 31) < p.out.cells;
     if constexpr (In::load > 0) {
       if (whole) {
-        Chain::Source::load_warp(Chain::source(p, z), x, y, z, in, stage, lane);
+        Chain::Source::load_warp(Chain::source(s), x, y, z, in, stage, lane);
       } else {
-        Chain::Source::load_run(Chain::source(p, z), x, y, z, in);
+        Chain::Source::load_run(Chain::source(s), x, y, z, in);
       }
     } else {
-      Chain::Source::load_run(Chain::source(p, z), x, y, z, in);
+      Chain::Source::load_run(Chain::source(s), x, y, z, in);
     }
     FKL_UNROLL
-    for (int i = 0; i < V; ++i) out[i] = Chain::body(p, x + i, y, z, in[i]);
+    for (int i = 0; i < V; ++i) out[i] = Chain::body(s, x + i, y, z, in[i]);
     if constexpr (Out::store > 0) {
       if (whole) {
         Chain::Target::store_warp(p.dst, x, y, z, out, stage, lane);
@@ -76,7 +77,7 @@ FKL_FN void run_grid(const Params& p) {
     Chain::Target::store_run(p.dst, x, y, z, out);
   } else {
     const i64 x = at.column + p.out.cells * (V - 1);
-    if (x < p.out.width) Chain::Target::store(p.dst, x, y, z, Chain::at(p, x, y, z));
+    if (x < p.out.width) Chain::Target::store(p.dst, x, y, z, Chain::at(s, x, y, z));
   }
 }
 
@@ -102,9 +103,10 @@ FKL_FN void run_sampled(const Params& p) {
   const u32 x = u32(at.column), y = u32(at.row) * R;
   const i64 z = at.plane;
   if (x >= u32(p.out.width) || y >= u32(p.out.height)) return;
+  const auto& s = scope(p, z);
   typename Chain::Target::Pixel out[R];
   FKL_UNROLL
-  for (int i = 0; i < R; ++i) out[i] = Chain::at(p, x, min(y + i, u32(p.out.height) - 1), z);
+  for (int i = 0; i < R; ++i) out[i] = Chain::at(s, x, min(y + i, u32(p.out.height) - 1), z);
   FKL_UNROLL
   for (int i = 0; i < R; ++i)
     if (y + i < u32(p.out.height)) Chain::Target::store(p.dst, x, y + i, z, out[i]);
@@ -126,7 +128,8 @@ FKL_FN void run_band(const Params& p, i64 begin, i64 end, i64 chunk) {
     const i64 first = (unit - row * runs) * chunk;
     const i64 last = first + chunk < p.out.width ? first + chunk : p.out.width;
     const i64 z = row / p.out.height, y = row - z * p.out.height;
-    for (i64 x = first; x < last; ++x) Chain::Target::store(p.dst, x, y, z, Chain::at(p, x, y, z));
+    const auto& s = scope(p, z);
+    for (i64 x = first; x < last; ++x) Chain::Target::store(p.dst, x, y, z, Chain::at(s, x, y, z));
   }
 }
 
