@@ -15,7 +15,7 @@ from fkl.grid import EMPTY, Grid, launch_grid
 from fkl.layout import collapse, destination_surface, packed_surface, planar_surface
 from fkl.operations.base import Extents, Read, Write
 from fkl.overlap import overlaps
-from fkl.plan import GRID_OFFSET, HEAD, Plan
+from fkl.plan import GRID_OFFSET, MODERATE_OFFSET, Plan
 from fkl.video import VideoSurface, video_surface
 
 __all__ = [
@@ -283,7 +283,8 @@ def fill(
     empty = 0 in (walk.width, walk.height, walk.planes)
     rows = walk.height if plan.elementwise else -(-walk.height // plan.pixels)
     grid = EMPTY if empty else launch_grid(walk.width, rows, walk.planes)
-    data[GRID_OFFSET:HEAD] = grid.pack()
+    data[GRID_OFFSET:MODERATE_OFFSET] = grid.pack()
+    struct.pack_into("<i", data, MODERATE_OFFSET, plan.moderate(values))
     return Block(data, table, walk, grid, launch_grid(*walk[:3], plan.pixels) if wide and not empty else None)
 
 

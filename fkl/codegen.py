@@ -67,10 +67,13 @@ def generate_divergent(layout: Any) -> str:
     lines += _scope(True)
     for i, plan in enumerate(plans):
         lines += [f"namespace chain{i} {{", *_chain(plan, f"c{i}_"), "}", ""]
-    lines += ["struct Chain {", "  typedef chain0::Chain::Target Target;", f"  FKL_FN Target::Pixel at({_ARGUMENTS}) {{"]
+    lines += ["struct Chain {", "  typedef chain0::Chain::Target Target;", "  typedef Exact Math;"]
+    lines += [f"  FKL_FN Target::Pixel gather({_ARGUMENTS}) {{"]
     lines += ["    switch (p.plane.which) {"]
     lines += [f"      case {i}: return chain{i}::Chain::at(p, x, y, z);" for i in range(1, len(plans))]
-    lines += ["      default: return chain0::Chain::at(p, x, y, z);", "    }", "  }", "};", ""]
+    lines += ["      default: return chain0::Chain::at(p, x, y, z);", "    }", "  }"]
+    lines += [f"  FKL_FN Target::Pixel body({_ARGUMENTS}, const Target::Pixel& a, Exact&) {{ return a; }}"]
+    lines += [f"  FKL_FN Target::Pixel at({_ARGUMENTS}) {{ return gather(p, x, y, z); }}", "};", ""]
     return "\n".join([*lines, "FKL_SAMPLED_KERNEL(Params, Chain, 1)"]) + "\n"
 
 
@@ -88,40 +91,43 @@ def _chain(plan: Plan, prefix: str = "") -> list[str]:
     types = [f"  typedef {source} Source;", f"  typedef {target} Target;"]
     load = [f"  FKL_FN Source::Record source(const Scope& p) {{ return {read}; }}"]
     cuts = [i for i, op in enumerate(plan.ops) if op.role == "geometry"]
-    if not cuts:
-        return [
-            "struct Chain {", *types, *load,
-            f"  FKL_FN Target::Pixel body({_ARGUMENTS}, const Source::Pixel& a0) {{",
-            *_statements(plan, names, 1, len(plan.ops) - 1, "a0"),
-            "  }",
-            "  FKL_FN Target::Pixel at(const Scope& p, i64 x, i64 y, i64 z) {",
-            "    return body(p, x, y, z, Source::load(source(p), x, y, z));",
+    lines: list[str] = []
+    # A level for the read and one for each geometry operation but the last, each with the elementwise operations that
+    # follow. The chain itself is the last level.
+    for k, cut in enumerate(cuts):
+        begin = cuts[k - 1] if k else 0
+        first = _geometry(plan, names, begin, k - 1) if k else "Source::load(source(p), u32(x), u32(y), z)"
+        lines += [
+            f"struct Level{k} {{", *([] if k else [types[0], *load]), f"  typedef {plan.dtypes[cut].cpixel} Pixel;",
+            f"  FKL_FN Pixel at({_SAMPLE}) {{",
+            f"    auto a{begin} = {first};",
+            *_statements(plan, names, begin + 1, cut, f"a{begin}"),
             "  }",
             "};",
         ]  # fmt: skip
-    # A level for the read, and one for each geometry operation, each with the elementwise operations that follow.
-    lines = [
-        "struct Level0 {", f"  typedef {source} Source;", f"  typedef {plan.dtypes[cuts[0]].cpixel} Pixel;", *load,
-        f"  FKL_FN Pixel at({_SAMPLE}) {{",
-        "    auto a0 = Source::load(source(p), u32(x), u32(y), z);",
-        *_statements(plan, names, 1, cuts[0], "a0"),
+    last = plan.last_level
+    if cuts:
+        gather = [f"  FKL_FN auto gather({_SAMPLE}) {{", f"    return {_geometry(plan, names, last - 1, len(cuts) - 1)};", "  }"]
+    else:
+        gather = [f"  FKL_FN Source::Pixel gather({_ARGUMENTS}) {{", "    return Source::load(source(p), x, y, z);", "  }"]
+    return [
+        *lines, "struct Chain {", *types, f"  typedef {plan.math} Math;", *(load if not cuts else []), *gather,
+        f"  template <class M> FKL_FN Target::Pixel body({_ARGUMENTS}, const {plan.dtypes[last].cpixel}& a{last - 1}, "
+        "[[maybe_unused]] M& math) {",
+        *_statements(plan, names, last, len(plan.ops) - 1, f"a{last - 1}", ", math"),
+        "  }",
+        f"  FKL_FN Target::Pixel at({_ARGUMENTS}) {{",
+        "    Exact math;",
+        f"    return body(p, x, y, z, gather(p, {'x, y' if not cuts else 'i32(x), i32(y)'}, z), math);",
         "  }",
         "};",
     ]  # fmt: skip
-    for k, cut in enumerate(cuts):
-        end = cuts[k + 1] if k + 1 < len(cuts) else len(plan.ops) - 1
-        fields = [names[cut, f"v{cut}_{n}"] for n in range(len(plan.lowered[cut].fields))]
-        lines += [
-            f"struct Level{k + 1} {{", f"  typedef {plan.dtypes[end].cpixel} Pixel;",
-            f"  FKL_FN Pixel at({_SAMPLE}) {{",
-            f"    auto a{cut} = {plan.lowered[cut].code.format(*fields, L=f'Level{k}')};",
-            *_statements(plan, names, cut + 1, end, f"a{cut}"),
-            "  }",
-            "};",
-        ]  # fmt: skip
-    last = f"    return Level{len(cuts)}::at(p, i32(x), i32(y), z);"
-    return [*lines, "struct Chain {", *types, f"  FKL_FN Target::Pixel at({_ARGUMENTS}) {{", last, "  }", "};"]
 
+
+def _geometry(plan: Plan, names: dict[tuple[int, str], str], cut: int, level: int) -> str:
+    """The expression of a geometry operation's pixel, asked of the level before it."""
+    fields = [names[cut, f"v{cut}_{n}"] for n in range(len(plan.lowered[cut].fields))]
+    return plan.lowered[cut].code.format(*fields, L=f"Level{level}")
 
 
 def _scope(planes: bool) -> list[str]:
@@ -141,12 +147,16 @@ _ARGUMENTS = "[[maybe_unused]] const Scope& p, [[maybe_unused]] i64 x, [[maybe_u
 _SAMPLE = _ARGUMENTS.replace("i64 x", "i32 x").replace("i64 y", "i32 y")
 
 
-def _statements(plan: Plan, names: dict[tuple[int, str], str], begin: int, end: int, current: str) -> list[str]:
-    """The elementwise operations from ``begin`` to ``end``, one statement each, and the return of the last result."""
+def _statements(plan: Plan, names: dict[tuple[int, str], str], begin: int, end: int, current: str,
+                math: str = "") -> list[str]:
+    """The elementwise operations from ``begin`` to ``end``, one statement each, and the return of the last result.
+
+    ``math`` is the argument that tells divisions how to make quotients.
+    """
     lines = []
     for i in range(begin, end):
         low = plan.lowered[i]
         fields = [names[i, f"v{i}_{k}"] for k in range(len(low.fields))]
-        lines.append("    " + low.code.format(*fields, x=current, y=f"a{i}"))
+        lines.append("    " + low.code.format(*fields, x=current, y=f"a{i}", m=math))
         current = f"a{i}"
     return [*lines, f"    return {current};"]

@@ -17,6 +17,7 @@ from fkl.plan import (
     GRID_OFFSET,
     HEAD,
     INLINE_TABLE,
+    MODERATE_OFFSET,
     PARAMETER_LIMIT,
     Plan,
     Slot,
@@ -137,7 +138,7 @@ class DivergentKernel:
         offset = layout.slots[0].offset
         data[offset : offset + len(raw)] = raw
         grid = EMPTY if 0 in extents[:3] else launch_grid(*extents[:3])
-        data[GRID_OFFSET:HEAD] = grid.pack()
+        data[GRID_OFFSET:MODERATE_OFFSET] = grid.pack()
         if self.target == "cpu":
             if grid is not EMPTY:
                 run_block(host_function(source, self.fast_math), data, table, layout.table_offset, extents)

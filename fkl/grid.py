@@ -26,8 +26,8 @@ class Grid(NamedTuple):
     longest: int
 
     def pack(self) -> bytes:
-        """The end of `Extents` in kernel.h."""
-        return struct.pack("<qii", self.cells, self.longest, 0)
+        """Its part of `Extents` in kernel.h."""
+        return struct.pack("<qi", self.cells, self.longest)
 
 
 #: Nothing to launch.

@@ -7,10 +7,16 @@ whatever else comes goes the long way, which also says what is wrong with it. Us
 cimport cython
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_AsDouble, PyLong_AsLongLongAndOverflow, PyLong_CheckExact
-from libc.math cimport isfinite
+from libc.math cimport fabsf, isfinite
 from libc.string cimport memcpy
 
+from fkl.bounds import LEAST, MOST
+from fkl.plan import MODERATE_OFFSET
 from fkl.runtime.launch cimport Launch
+
+cdef float _least = 2.0 ** LEAST
+cdef float _most = 2.0 ** MOST
+cdef Py_ssize_t _moderate_offset = MODERATE_OFFSET
 
 # Indices of fkl.dtypes.BASES; a test holds them together.
 cdef enum:
@@ -26,6 +32,8 @@ cdef class Place:
     cdef Py_ssize_t offset
     cdef int base
     cdef int channels
+    #: Whether the kernel takes values for moderate ones.
+    cdef bint bounded
 
 
 @cython.final
@@ -38,6 +46,8 @@ cdef class Patch:
         cdef unsigned char data[32]
         cdef int size
         for place in self.places:
+            if place.bounded and (<int*>(launch.block + _moderate_offset))[0] == 0:
+                return False
             if _pack(place, value, self.nonzero, data) == 0:
                 return False
         with cython.critical_section(launch):
@@ -57,12 +67,12 @@ cdef int _pack(Place place, object value, bint nonzero, unsigned char* data) exc
         if len(<tuple>value) != place.channels:
             return 0
         for i in range(place.channels):
-            size = _scalar((<tuple>value)[i], place.base, nonzero, data + 8 * i)
+            size = _scalar((<tuple>value)[i], place.base, nonzero, place.bounded, data + 8 * i)
             if size == 0:
                 return 0
             memcpy(data + size * i, data + 8 * i, size)
     else:
-        size = _scalar(value, place.base, nonzero, data)
+        size = _scalar(value, place.base, nonzero, place.bounded, data)
         if size == 0:
             return 0
         for i in range(1, place.channels):
@@ -70,7 +80,7 @@ cdef int _pack(Place place, object value, bint nonzero, unsigned char* data) exc
     return size * place.channels
 
 
-cdef int _scalar(object value, int base, bint nonzero, unsigned char* data) except -1:
+cdef int _scalar(object value, int base, bint nonzero, bint bounded, unsigned char* data) except -1:
     """One number in a type: bytes, or 0."""
     cdef double wide
     cdef float single
@@ -93,6 +103,8 @@ cdef int _scalar(object value, int base, bint nonzero, unsigned char* data) exce
             return 8
         single = <float>wide
         if isfinite(wide) and not isfinite(single):
+            return 0
+        if bounded and single != 0 and not _least <= fabsf(single) <= _most:
             return 0
         memcpy(data, &single, 4)
         return 4
@@ -133,6 +145,7 @@ cdef dict find_patches(object chain, tuple names):
             continue
         place = Place.__new__(Place)
         place.offset, place.base, place.channels = slots[i].offset, plan.dtypes[i].code, plan.dtypes[i].channels
+        place.bounded = plan.math == "Bounded"
         if name not in found:
             patch = Patch.__new__(Patch)
             patch.places, patch.nonzero = [], op.nonzero

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
+from fkl.bounds import Bounds, moderate, of_integers
 from fkl.dtypes import DType
 from fkl.operations.base import Extents, Field, Geometry, Lowered, Operation, Read, Write
 
@@ -23,6 +24,8 @@ PARAMETER_LIMIT = 32764
 HEAD = 40
 #: Offset of the last two, which belong to a grid: 64 and 32 bits.
 GRID_OFFSET = 24
+#: Offset of the word behind them: whether all values are moderate.
+MODERATE_OFFSET = 36
 
 
 #: Source pixels an output pixel may need before a warning says so.
@@ -74,6 +77,8 @@ class Plan(NamedTuple):
         Offset of the table's address in the block; the inline records follow it.
     pixels : int
         Pixels a thread moves at once: neighbours in a row, or, if the chain is not elementwise, in a column.
+    math : str
+        How quotients of the last level are made on the GPU: the name of a struct in quotient.h.
     source_align, target_align : int
         Alignment in bytes that its widest words need of addresses and strides on each side.
     """
@@ -90,6 +95,7 @@ class Plan(NamedTuple):
     inline_planes: int
     table_offset: int
     pixels: int
+    math: str
     source_align: int
     target_align: int
 
@@ -117,6 +123,11 @@ class Plan(NamedTuple):
     def large(self) -> bool:
         """Whether the parameter block is too large for a launch to carry."""
         return self.size > PARAMETER_LIMIT
+
+    @property
+    def last_level(self) -> int:
+        """The first operation after the read or the last geometry."""
+        return max(i for i, op in enumerate(self.ops) if op.role in ("read", "geometry")) + 1
 
     @property
     def elementwise(self) -> bool:
@@ -148,6 +159,13 @@ class Plan(NamedTuple):
         for i, op in enumerate(self.ops):
             if op.role == "elementwise":
                 located(i, op, op.values, self.dtypes[i], Extents(0, 0, 1, 2))
+
+    def moderate(self, values: Sequence[tuple[bytes, ...]]) -> bool:
+        """Whether the values keep quotients within what ``math`` takes for granted."""
+        if self.math != "Bounded":
+            return False
+        slots = [s for s in (*self.slots, *self.plane_slots) if s.op > 0 and s.field.ctype.startswith("pixel<f32")]
+        return moderate(values[s.op][int(s.name.rpartition("_")[2])] for s in slots)
 
     def values(self, extents: Extents) -> list[tuple[bytes, ...]]:
         """The bytes of every operation's fields for an input of this size; per-plane fields hold all planes' records.
@@ -256,6 +274,8 @@ def make_plan(ops: tuple[Operation, ...], dtype: DType, *, listed: bool = False,
         An operation that does not take the type the chain has there.
     """
     dtypes, lowered = [dtype], []
+    # What is known of the values, and how the last level's quotients can be made.
+    bounds, math = None, "Exact"
     # Whether planes have records of their own from here on, whether the array may be asked outside, and how many levels
     # so far need several pixels for one.
     spread, extended, depth, taps = listed, False, 0, 1
@@ -271,6 +291,11 @@ def make_plan(ops: tuple[Operation, ...], dtype: DType, *, listed: bool = False,
             low = located(i, op, op.lower, dtypes[-1])
             if listed and i == 0:
                 low = low._replace(fields=tuple(f._replace(per_plane=True) for f in low.fields))
+        if op.role in ("read", "geometry"):
+            math = "Exact"
+        elif "{m}" in low.code and math != "Noted":
+            math = "Bounded" if bounds is not None and bounds.divisible else "Noted"
+        bounds = _bounds(op, bounds, low.out)
         lowered.append(low)
         dtypes.append(low.out)
     block, planes = Structure(HEAD), Structure(0)
@@ -286,14 +311,23 @@ def make_plan(ops: tuple[Operation, ...], dtype: DType, *, listed: bool = False,
     target = block.slots[0]
     source = next(slot for slot in (*planes.slots, *block.slots) if slot.op == 0)
     if any(op.role == "geometry" for op in ops) or ops[0].layout == "yuv":  # type: ignore[attr-defined]
-        # Two where that does not make much more text to compile: at most one level of taps, and few operations.
-        pixels, source_align, target_align = 2 if fused and depth < 2 and taps <= 4 and len(ops) <= 16 else 1, 1, 1
+        # Two where that does not make much more text to compile: at most one level of taps, few operations, and pixels
+        # that are read from one place.
+        two = fused and depth < 2 and taps <= 4 and len(ops) <= 16 and ops[0].layout != "yuv"  # type: ignore[attr-defined]
+        pixels, source_align, target_align = 2 if two else 1, 1, 1
     else:
         pixels, source_align, target_align = _width(ops, lowered, fused=fused)
     return Plan(
         ops, tuple(dtypes), tuple(lowered), tuple(block.slots), size, source, target, tuple(planes.slots), plane_size,
-        inline_planes, table_offset, pixels, source_align, target_align,
+        inline_planes, table_offset, pixels, math, source_align, target_align,
     )  # fmt: skip
+
+
+def _bounds(op: Operation, before: Bounds | None, out: DType) -> Bounds | None:
+    """What is known of the values that an operation makes."""
+    if not out.is_float:
+        return of_integers(out)
+    return op.bounds(before) if before is not None and out.base == "float32" else None
 
 
 class Structure:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from fkl.bounds import LEAST, MOST, Bounds
 from fkl.dtypes import DType
 from fkl.operations.base import Elementwise, Extents, Field, Lowered, Read
 from fkl.operations.values import numbers_tuple, pixel_bytes, pixel_field
@@ -28,6 +29,8 @@ class Binary(Elementwise):
     plain: ClassVar[bool] = True
     #: Whether zero is refused.
     nonzero: ClassVar[bool] = False
+    #: Whether it is one of the device functions that take how a quotient is made.
+    quotient: ClassVar[bool] = False
     #: The second array's read, if the value is one.
     operand: Read | None = None
 
@@ -45,12 +48,13 @@ class Binary(Elementwise):
 
     def lower(self, dtype: DType) -> Lowered:
         self.check(dtype)
+        math = "{m}" if self.quotient and dtype.is_float and dtype.itemsize <= 4 else ""
         if self.operand is not None:
             if not self.reads:
                 raise TypeError(f"{type(self).__name__} takes numbers, not a read")
             load = f"Packed<{dtype.ctype}, {dtype.channels}>::load({{0}}, x, y, z)"
-            return Lowered(f"auto {{y}} = {self.function}({{x}}, {load});", (Field("Image", 32, 8),), dtype, 2)
-        return Lowered(f"auto {{y}} = {self.function}({{x}}, {{0}});", (pixel_field(dtype),), dtype)
+            return Lowered(f"auto {{y}} = {self.function}({{x}}, {load}{math});", (Field("Image", 32, 8),), dtype, 2)
+        return Lowered(f"auto {{y}} = {self.function}({{x}}, {{0}}{math});", (pixel_field(dtype),), dtype)
 
     def values(self, dtype: DType, extents: Extents) -> tuple[bytes, ...]:
         if self.operand is not None:
@@ -87,6 +91,9 @@ class Add(Binary):
 
     function = "add"
 
+    def bounds(self, before: Bounds) -> Bounds | None:
+        return before.plus() if self.operand is None else None
+
 
 class Sub(Binary):
     """``x - value``. Integers wrap modulo 2^n.
@@ -99,6 +106,9 @@ class Sub(Binary):
 
     function = "sub"
 
+    def bounds(self, before: Bounds) -> Bounds | None:
+        return before.plus() if self.operand is None else None
+
 
 class Mul(Binary):
     """``x * value``. Integers wrap modulo 2^n.
@@ -110,6 +120,9 @@ class Mul(Binary):
     """
 
     function = "mul"
+
+    def bounds(self, before: Bounds) -> Bounds | None:
+        return before.scaled(LEAST, LEAST - 23, MOST) if self.operand is None else None
 
 
 class Div(Binary):
@@ -128,6 +141,7 @@ class Div(Binary):
 
     function = "div"
     nonzero = True
+    quotient = True
 
     def __init__(self, value: Any) -> None:
         super().__init__(value)
@@ -136,6 +150,9 @@ class Div(Binary):
         parts: tuple[Any, ...] = self.value if isinstance(self.value, tuple) else (self.value,)
         if any(v == 0 for v in parts):
             raise ValueError(f"Div: a divisor is zero in {self.value!r}")
+
+    def bounds(self, before: Bounds) -> Bounds | None:
+        return before.over_moderate() if self.operand is None else None
 
 
 class Max(Binary):
@@ -150,6 +167,9 @@ class Max(Binary):
     function = "max_"
     takes = ("float", "integer", "bool")
 
+    def bounds(self, before: Bounds) -> Bounds | None:
+        return before.joined() if self.operand is None else None
+
 
 class Min(Binary):
     """The smaller of ``x`` and ``value``; NaN loses to a number (`numpy.fmin`).
@@ -163,6 +183,9 @@ class Min(Binary):
     function = "min_"
     takes = ("float", "integer", "bool")
 
+    def bounds(self, before: Bounds) -> Bounds | None:
+        return before.joined() if self.operand is None else None
+
 
 class AbsDiff(Binary):
     """``|x - value|``, computed as max - min exactly and saturated to the type (`cv2.absdiff`).
@@ -174,6 +197,9 @@ class AbsDiff(Binary):
     """
 
     function = "absdiff"
+
+    def bounds(self, before: Bounds) -> Bounds | None:
+        return before.plus() if self.operand is None else None
 
 
 class Saturate(Elementwise):
@@ -214,6 +240,9 @@ class Saturate(Elementwise):
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (self.low, self.high), {}
 
+    def bounds(self, before: Bounds) -> Bounds | None:
+        return before.joined()
+
 
 class SaturateFloat(Unary):
     """Clamp to [0, 1]; NaN becomes 0. Float types only."""
@@ -221,11 +250,17 @@ class SaturateFloat(Unary):
     function = "saturate_float"
     takes = ("float",)
 
+    def bounds(self, before: Bounds) -> Bounds | None:
+        return before.joined()
+
 
 class Abs(Unary):
     """``|x|``; the smallest integer of a signed type stays itself."""
 
     function = "abs_"
+
+    def bounds(self, before: Bounds) -> Bounds | None:
+        return before
 
 
 class Neg(Unary):
@@ -233,11 +268,17 @@ class Neg(Unary):
 
     function = "neg"
 
+    def bounds(self, before: Bounds) -> Bounds | None:
+        return before
+
 
 class Sqr(Unary):
     """``x * x``; integers wrap modulo 2^n."""
 
     function = "sqr"
+
+    def bounds(self, before: Bounds) -> Bounds | None:
+        return before.scaled(*before)
 
 
 class Sqrt(Unary):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NamedTuple
 
+from fkl.bounds import Bounds
 from fkl.dtypes import DType
 
 __all__ = ["Elementwise", "Extents", "Field", "Geometry", "Lowered", "Operation", "Read", "Sampled", "Write", "article"]
@@ -54,7 +55,7 @@ class Lowered(NamedTuple):
     """An operation spelled for one input type.
 
     ``code`` is a C++ statement template: ``{x}`` names the input, ``{y}`` the variable to declare, ``{0}``,
-    ``{1}``, ... the fields. ``weight`` is how many scalar operations it is for a channel, roughly.
+    ``{1}``, ... the fields, and ``{m}`` stands where a quotient may be told how it is made (quotient.h). ``weight`` is how many scalar operations it is for a channel, roughly.
     """
 
     code: str
@@ -105,6 +106,10 @@ class Operation:
             A value the chain's type cannot hold, or one that does not fit the extents.
         """
         return ()
+
+    def bounds(self, before: Bounds) -> Bounds | None:
+        """What is known of float32 results if that much is known of what they are made of, and values are moderate."""
+        return None
 
     def extents(self, extents: Extents, before: DType, after: DType) -> Extents:
         """Size of the output array for an input of this size."""

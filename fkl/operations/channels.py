@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from fkl.bounds import Bounds
 from fkl.dtypes import MAX_CHANNELS, DType
 from fkl.operations.base import Elementwise, Extents, Field, Lowered, article
 from fkl.operations.values import number, pack_i32, scalar_bytes
@@ -61,6 +62,9 @@ class VectorReorder(_Channels):
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return self.indices, {}
 
+    def bounds(self, before: Bounds) -> Bounds | None:
+        return before
+
 
 class VectorReorderRT(VectorReorder):
     """``out[k] = in[indices[k]]``; the order is a value, so that changing it compiles nothing.
@@ -107,6 +111,9 @@ class Discard(_Channels):
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (self.keep,), {}
 
+    def bounds(self, before: Bounds) -> Bounds | None:
+        return before
+
 
 class AddLast(_Channels):
     """Append one channel that holds a constant.
@@ -131,6 +138,9 @@ class AddLast(_Channels):
 
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (self.value,), {}
+
+    def bounds(self, before: Bounds) -> Bounds | None:
+        return before.joined()
 
 
 class VectorReduce(_Channels):

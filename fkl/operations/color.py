@@ -6,6 +6,7 @@ import re
 import struct
 from typing import Any, ClassVar
 
+from fkl.bounds import Bounds
 from fkl.dtypes import DType
 from fkl.operations.base import Elementwise, Extents, Field, Lowered
 from fkl.operations.values import number, scalar_bytes
@@ -163,6 +164,12 @@ class ConvertYUVToRGB(_Video):
 
     def lower(self, dtype: DType) -> Lowered:
         return self._lower(dtype, "video_to_rgb", "VideoRecord")
+
+    def bounds(self, before: Bounds) -> Bounds | None:
+        # Factors lie between 2^-4 and 2^2, whatever the matrix; offsets are integers up to 2^11.
+        if self.alpha is not None or before.grain < 0 or before.most > 16:
+            return None
+        return Bounds(-27, -27, 21)
 
     def values(self, dtype: DType, extents: Extents) -> tuple[bytes, ...]:
         kr, kb = _PRIMARIES[self.primaries]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from fkl.bounds import Bounds
 from fkl.dtypes import DType, parse_dtype
 from fkl.operations.base import Elementwise, Lowered
 
@@ -39,6 +40,9 @@ class Cast(Elementwise):
 
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (self.to.name,), {}
+
+    def bounds(self, before: Bounds) -> Bounds | None:
+        return before
 
 
 class SaturateCast(Cast):

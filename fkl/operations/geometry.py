@@ -7,6 +7,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
+from fkl.bounds import Bounds
 from fkl.dtypes import DType
 from fkl.operations.base import Extents, Field, Geometry, Sampled
 from fkl.operations.values import number, numbers_tuple, pixel_bytes, pixel_field
@@ -103,6 +104,9 @@ class Crop(Geometry):
 
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (self.rectangles,) if self.rectangles is not None else (self.rectangle or ()), {}
+
+    def bounds(self, before: Bounds) -> Bounds | None:
+        return before
 
 
 class Placement(NamedTuple):
@@ -248,6 +252,13 @@ class Resize(Geometry):
         out = dtype if self.interp == "nearest" else interpolated(dtype)
         return record, pixel_bytes(out, self.background, "Resize: background"), struct.pack("<4i", x, y, x + w, y + h)
 
+    def bounds(self, before: Bounds) -> Bounds | None:
+        if self.antialias or self.interp not in ("nearest", "linear"):
+            return None
+        if self.interp == "linear":  # two weights, multiples of 2^-30
+            before = Bounds(before.grain - 60, before.grain - 60, before.most + 2)
+        return before if self.background is None else before.joined()
+
     def extents(self, extents: Extents, before: DType, after: DType) -> Extents:
         return extents._replace(width=self.width, height=self.height, sizes=None, extended=False, rank=max(extents.rank, 2))
 
@@ -344,6 +355,9 @@ class BorderReader(Geometry):
 
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (self.mode,), {"value": self.value} if self.mode == "constant" else {}
+
+    def bounds(self, before: Bounds) -> Bounds | None:
+        return before.joined()
 
 
 class Deinterlace(Geometry):

@@ -60,7 +60,7 @@ class StaticLoop(Elementwise):
             lowered = op.lower(current)
             names = {str(i): f"{{{len(fields) + i}}}" for i in range(len(lowered.fields))}
             target = f"{{y}}_{k}"
-            lines.append(_rename(lowered.code, inner, target, names))
+            lines.append(_rename(lowered.code.replace("{m}", ""), inner, target, names))
             fields.extend(lowered.fields)
             current, inner = lowered.out, target
             weight += lowered.weight

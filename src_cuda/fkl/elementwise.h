@@ -5,6 +5,7 @@
 #pragma once
 
 #include "fkl/numeric.h"
+#include "fkl/quotient.h"
 
 namespace fkl {
 
@@ -44,6 +45,13 @@ FKL_FN T divide(T a, T b) {
 template <class T, int C>
 FKL_FN pixel<T, C> div(pixel<T, C> a, pixel<T, C> b) {
   FKL_CHANNELS(c, C) a.v[c] = divide(a.v[c], b.v[c]);
+  return a;
+}
+
+// The same of floats up to 32 bits, with the quotients that the kernel asks for.
+template <class T, int C, class Math>
+FKL_FN pixel<T, C> div(pixel<T, C> a, pixel<T, C> b, Math& math) {
+  FKL_CHANNELS(c, C) a.v[c] = narrow<T>(quotient(widen(a.v[c]), widen(b.v[c]), math));
   return a;
 }
 

@@ -166,7 +166,8 @@ struct Position {
 };
 
 FKL_FN Position position(i32 i, const Axis& a) {
-  return {i * a.step + i64((u64(u32(i)) * a.low) >> 32) + a.start};
+  // Neither is negative; the start may be.
+  return {i64(u64(u32(i)) * u64(a.step)) + i64((u64(u32(i)) * a.low) >> 32) + a.start};
 }
 
 // The older rule: min(S - 1, floor(i * scale)) in f64.

@@ -1,20 +1,23 @@
 // The transform kernel: walks the output of a generated chain, on the GPU grid or over bands of a host thread.
-// A chain declares Source, Target, source(), body() and at(), and what they get: a Scope, made by scope(params, plane).
+//
+// A chain declares Source, Target and source(); gather(), all up to the last geometry; body(), the rest, with quotients as
+// `Math` makes them (quotient.h); and at(), both. They get a Scope, made by scope(params, plane).
 #pragma once
 #include "fkl/image.h"
+#include "fkl/quotient.h"
 
 namespace fkl {
 
 // Size of the output in pixels. Tight arrays are handed in as one long row. `cells`: runs of V pixels a row that are
 // moved as wide words, 0 where an address or a stride forbids them. `longest`: which of width, height and planes
-// (0, 1, 2) the grid has in its x.
+// (0, 1, 2) the grid has in its x. `moderate`: whether the values keep quotients within Bounded's limits.
 struct Extents {
   i64 width;
   i64 height;
   i64 planes;
   i64 cells;
   i32 longest;
-  i32 unused;
+  i32 moderate;
 };
 
 #if FKL_ON_DEVICE
@@ -45,6 +48,8 @@ FKL_FN void run_grid(const Params& p) {
   const i64 y = at.row, z = at.plane;
   if (y >= p.out.height) return;
   const auto& s = scope(p, z);
+  // Pixels that are made one by one.
+  i64 single = at.column + p.out.cells * (V - 1), end = single < p.out.width ? single + 1 : single;
   if (V > 1 && at.column < p.out.cells) {
     const i64 x = at.column * V;
     typename Chain::Source::Pixel in[V];
@@ -66,19 +71,25 @@ FKL_FN void run_grid(const Params& p) {
     } else {
       Chain::Source::load_run(Chain::source(s), x, y, z, in);
     }
+    typename Chain::Math math;
     FKL_UNROLL
-    for (int i = 0; i < V; ++i) out[i] = Chain::body(s, x + i, y, z, in[i]);
+    for (int i = 0; i < V; ++i) out[i] = Chain::body(s, x + i, y, z, in[i], math);
+    const bool holds = math.holds(p.out);
     if constexpr (Out::store > 0) {
-      if (whole) {
+      if (whole && (!Chain::Math::can_fail || __all_sync(~0u, holds))) {
         Chain::Target::store_warp(p.dst, x, y, z, out, stage, lane);
         return;
       }
     }
-    Chain::Target::store_run(p.dst, x, y, z, out);
-  } else {
-    const i64 x = at.column + p.out.cells * (V - 1);
-    if (x < p.out.width) Chain::Target::store(p.dst, x, y, z, Chain::at(s, x, y, z));
+    if (holds) {
+      Chain::Target::store_run(p.dst, x, y, z, out);
+      return;
+    }
+    single = x;
+    end = x + V;
   }
+  FKL_UNROLL_BY(1)
+  for (; single < end; ++single) Chain::Target::store(p.dst, single, y, z, Chain::at(s, single, y, z));
 }
 
 // The parameter block travels with the launch or, where it is too large for that, lies in device memory.
@@ -95,7 +106,7 @@ FKL_FN void run_grid(const Params& p) {
     fkl::run_grid<Chain, V>(FKL_BLOCK_AT);                                                                      \
   }
 
-// A chain with geometry: a thread makes R pixels of a column, which share what depends on the column alone.
+// A chain with geometry: a thread makes R pixels of a column, one or two, which share what depends on the column alone.
 template <class Chain, int R, class Params>
 FKL_FN void run_sampled(const Params& p) {
   const Place at = place(p.out);
@@ -104,12 +115,28 @@ FKL_FN void run_sampled(const Params& p) {
   const i64 z = at.plane;
   if (x >= u32(p.out.width) || y >= u32(p.out.height)) return;
   const auto& s = scope(p, z);
+  const u32 last = u32(p.out.height) - 1;
+  auto first = Chain::gather(s, x, y, z);
+  auto second = R > 1 ? Chain::gather(s, x, min(y + 1, last), z) : first;
+  typename Chain::Math math;
   typename Chain::Target::Pixel out[R];
   FKL_UNROLL
-  for (int i = 0; i < R; ++i) out[i] = Chain::at(s, x, min(y + i, u32(p.out.height) - 1), z);
+  for (int i = 0; i < R; ++i) out[i] = Chain::body(s, x, min(y + i, last), z, i ? second : first, math);
+  if constexpr (Chain::Math::can_fail) {
+    if (!math.holds(p.out)) {
+      // One after the other, so that there is little text for this.
+      Called exact;
+      FKL_UNROLL_BY(1)
+      for (int i = 0; i < R && y + i <= last; ++i) {
+        Chain::Target::store(p.dst, x, y + i, z, Chain::body(s, x, y + i, z, first, exact));
+        first = second;
+      }
+      return;
+    }
+  }
   FKL_UNROLL
   for (int i = 0; i < R; ++i)
-    if (y + i < u32(p.out.height)) Chain::Target::store(p.dst, x, y + i, z, out[i]);
+    if (y + i <= last) Chain::Target::store(p.dst, x, y + i, z, out[i]);
 }
 
 #define FKL_SAMPLED_KERNEL(Params, Chain, R)                                                                    \

@@ -23,15 +23,26 @@ struct Yuv {
   typedef pixel<T, 3> Pixel;
   typedef YuvRecord Record;
 
+  // A sample without the bits it lies too high by; those of a byte have none.
+  FKL_FN u32 lowered(const YuvRecord& m, const u8* at) {
+    const u32 v = *reinterpret_cast<const T*>(at);
+    return sizeof(T) == 1 ? v : v >> m.shift;
+  }
+
+  FKL_FN u32 inside(const YuvRecord& m, const u8* plane, u32 x, u32 y, i64 z) {
+    return lowered(m, plane + z * m.c_plane + y * m.c_pitch + i64(x) * m.c_step);
+  }
+
   FKL_FN u32 sample(const YuvRecord& m, const u8* plane, i32 x, i32 y, i64 z) {
     x = x < 0 ? 0 : x >= m.c_width ? m.c_width - 1 : x;
     y = y < 0 ? 0 : y >= m.c_height ? m.c_height - 1 : y;
-    return u32(*reinterpret_cast<const T*>(plane + z * m.c_plane + y * m.c_pitch + i64(x) * m.c_step)) >> m.shift;
+    return inside(m, plane, u32(x), u32(y), z);
   }
 
-  FKL_FN T chroma(const YuvRecord& m, const u8* plane, i32 x, i32 y, i64 z) {
-    const i32 cx = x >> 1, cy = m.halved ? y >> 1 : y;
-    if constexpr (MODE == CHROMA_REPLICATE) return T(sample(m, plane, cx, cy, z));
+  FKL_FN T chroma(const YuvRecord& m, const u8* plane, u32 x, u32 y, i64 z) {
+    // Surfaces have even sizes: half of a pixel's place is inside always.
+    if constexpr (MODE == CHROMA_REPLICATE) return T(inside(m, plane, x >> 1, y >> m.halved, z));
+    const i32 cx = i32(x >> 1), cy = i32(y >> m.halved);
     // Weights in quarters: between columns x0 and x0 + 1, and rows y0 and y0 + 1.
     const bool odd = x & 1;
     const i32 x0 = MODE == CHROMA_LEFT || odd ? cx : cx - 1;
@@ -43,9 +54,9 @@ struct Yuv {
     return T((top * (4 - wy) + bottom * wy + 8) >> 4);
   }
 
-  FKL_FN Pixel load(const YuvRecord& m, i32 x, i32 y, i64 z) {
-    const T luma = *reinterpret_cast<const T*>(m.y + z * m.y_plane + y * m.y_pitch + i64(x) * m.y_step);
-    return {{T(luma >> m.shift), chroma(m, m.u, x, y, z), chroma(m, m.v, x, y, z)}};
+  FKL_FN Pixel load(const YuvRecord& m, u32 x, u32 y, i64 z) {
+    const u32 luma = lowered(m, m.y + z * m.y_plane + y * m.y_pitch + i64(x) * m.y_step);
+    return {{T(luma), chroma(m, m.u, x, y, z), chroma(m, m.v, x, y, z)}};
   }
 };
 

@@ -1,0 +1,79 @@
+"""How small and how large a chain's float32 values can become, from its types alone: whether quotients need no test.
+
+Values are taken to be *moderate*: 0, or 2^-20 to 2^24 in magnitude. The parameter block says whether they are, so that
+another value compiles nothing. Used by `fkl.plan` and `fkl.binding`; operations know their own rules.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from fkl.dtypes import DType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["LEAST", "MOST", "Bounds", "moderate", "of_integers"]
+
+#: Exponents of moderate values.
+LEAST, MOST = -20, 24
+#: Dividends from 2^-90 to 2^90 and moderate divisors keep the steps in quotient.h exact.
+_QUOTIENT = 90
+
+
+class Bounds(NamedTuple):
+    """What is known of float32 values, as exponents of 2.
+
+    Attributes
+    ----------
+    least : int
+        Values are 0 or at least 2^least in magnitude.
+    grain : int
+        They are multiples of 2^grain.
+    most : int
+        They are at most 2^most in magnitude.
+    """
+
+    least: int
+    grain: int
+    most: int
+
+    @property
+    def divisible(self) -> bool:
+        """Whether quotients of these values and of moderate divisors are exact without a test."""
+        return self.least >= -_QUOTIENT and self.most <= _QUOTIENT
+
+    def scaled(self, least: int, grain: int, most: int) -> Bounds:
+        """Products with values of these bounds. A product that is rounded keeps its grain, or has 24 bits."""
+        return Bounds(self.least + least, max(self.grain + grain, self.least + least - 23), self.most + most)
+
+    def plus(self, most: int = MOST) -> Bounds:
+        """Sums with values that are 0 or moderate."""
+        # Of two values that nearly cancel each other, both are above half a moderate one and have its grain or a
+        # finer one; with any other sum, or with 0, no value comes near 0.
+        return Bounds(min(self.least, LEAST - 25), min(self.grain, LEAST - 24), max(self.most, most) + 1)
+
+    def over_moderate(self) -> Bounds:
+        """Quotients by moderate values, rounded to 24 bits."""
+        least = self.least - MOST
+        return Bounds(least, least - 23, self.most - LEAST)
+
+    def joined(self) -> Bounds:
+        """These values or moderate ones."""
+        return Bounds(min(self.least, LEAST), min(self.grain, LEAST - 23), max(self.most, MOST))
+
+
+def of_integers(dtype: DType) -> Bounds:
+    """Integers and bools of a type, as float32."""
+    return Bounds(0, 0, 8 * dtype.itemsize)
+
+
+def moderate(fields: Iterable[bytes]) -> bool:
+    """Whether all float32 numbers in the bytes of some fields are moderate."""
+    low, high = 2.0**LEAST, 2.0**MOST
+    for raw in fields:
+        for (value,) in struct.iter_unpack("<f", raw):
+            if value != 0 and not low <= abs(value) <= high:
+                return False
+    return True

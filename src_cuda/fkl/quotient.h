@@ -1,0 +1,72 @@
+// Quotients of f32 on the GPU: division's own steps without its test and branch at every one.
+//
+// The GPU divides by a reciprocal, one Newton step and a correction, after a test whether the operands' exponents keep these
+// clear of overflow and underflow. Here the test is made once for all quotients of a thread. Where it fails the thread
+// computes again with Exact, so that results are those of IEEE division always.
+#pragma once
+#include "fkl/config.h"
+
+namespace fkl {
+
+// Divides by what the target's division is.
+struct Exact {
+  enum { can_fail = 0 };
+  template <class Extents>
+  FKL_MEMBER bool holds(const Extents&) const {
+    return true;
+  }
+};
+FKL_FN f32 quotient(f32 x, f32 d, Exact&) { return x / d; }
+
+// The same with little text to compile, for where it is rarely needed.
+struct Called {};
+#if FKL_ON_DEVICE
+static __device__ __noinline__ f32 called(f32 x, f32 d) { return x / d; }
+FKL_FN f32 quotient(f32 x, f32 d, Called&) { return called(x, d); }
+#endif
+
+#if FKL_ON_DEVICE && !defined(FKL_FAST_MATH)
+
+FKL_FN f32 steps(f32 x, f32 d) {
+  f32 r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(d));
+  r = __fmaf_rn(r, __fmaf_rn(r, -d, 1.0f), r);
+  const f32 q = __fmul_rn(x, r);
+  // A dividend of -0 would lose its sign in the sum.
+  return copysignf(__fmaf_rn(r, __fmaf_rn(q, -d, x), q), q);
+}
+
+// Every quotient is noted. Exponents from -60 to 60 keep all steps exact; 0 and NaN as dividends do too.
+struct Noted {
+  enum { can_fail = 1 };
+  f32 largest = 0.0f;
+  u32 smallest = ~0u;  // of twice the bits, less one: a zero is the largest
+  bool divisors = true;
+  template <class Extents>
+  FKL_MEMBER bool holds(const Extents&) const {
+    return divisors & (largest < 0x1p60f) & (smallest >= 0x43000000u - 1u);
+  }
+};
+FKL_FN f32 quotient(f32 x, f32 d, Noted& n) {
+  n.largest = fmaxf(n.largest, fabsf(x));
+  n.smallest = min(n.smallest, (bits_of(x) << 1) - 1u);
+  n.divisors = n.divisors & (fabsf(d) >= 0x1p-60f) & (fabsf(d) < 0x1p60f);
+  return steps(x, d);
+}
+
+// The chain's types and the host's look at its values say that no operand leaves these bounds; see fkl/bounds.py.
+struct Bounded {
+  enum { can_fail = 1 };
+  template <class Extents>
+  FKL_MEMBER bool holds(const Extents& out) const {
+    return out.moderate != 0;
+  }
+};
+FKL_FN f32 quotient(f32 x, f32 d, Bounded&) { return steps(x, d); }
+
+#else
+typedef Exact Noted;
+typedef Exact Bounded;
+#endif
+
+}  // namespace fkl
