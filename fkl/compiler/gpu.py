@@ -40,7 +40,9 @@ def options_for(architecture: str, fast_math: bool) -> list[str]:
     """NVRTC's options. Without ``fast_math`` every operation rounds by itself, as on the CPU target."""
     options = [f"-arch={architecture}", "-std=c++17", "-minimal"]
     # Denormals are kept in both modes; fast_math contracts and approximates division and square root.
-    return [*options, "--fmad=true", "--prec-div=false", "--prec-sqrt=false", "-DFKL_FAST_MATH"] if fast_math else [*options, "--fmad=false"]
+    if fast_math:
+        return [*options, "--fmad=true", "--prec-div=false", "--prec-sqrt=false", "-DFKL_FAST_MATH"]
+    return [*options, "--fmad=false"]
 
 
 def binary(source: str, capability: tuple[int, int], *, fast_math: bool, driver_major: int) -> bytes:

@@ -55,7 +55,8 @@ class Lowered(NamedTuple):
     """An operation spelled for one input type.
 
     ``code`` is a C++ statement template: ``{x}`` names the input, ``{y}`` the variable to declare, ``{0}``,
-    ``{1}``, ... the fields, and ``{m}`` stands where a quotient may be told how it is made (quotient.h). ``weight`` is how many scalar operations it is for a channel, roughly.
+    ``{1}``, ... the fields, and ``{m}`` stands where a quotient may be told how it is made (quotient.h).
+    ``weight`` is how many scalar operations it is for a channel, roughly.
     """
 
     code: str

@@ -252,3 +252,10 @@ def test_refusals():
         run(np.stack([IMAGE] * 3), fkl.Crop([(0, 0, 2, 2)] * 2))
     with pytest.raises(ValueError, match="overlaps"):
         fkl.compose(fkl.TensorRead(), fkl.Crop(0, 0, 8, 8), fkl.TensorWrite(), target="cpu")(IMAGE, out=IMAGE[:8, :8])
+
+
+def test_one_image_as_a_list_serves_all_rectangles():
+    """What comes before the rectangles has one record, which every plane that comes of it has to find."""
+    x = IMAGE
+    ops = fkl.Resize(24, 20), fkl.Crop([(0, 0, 5, 4), (3, 3, 5, 4), (9, 1, 5, 4)])
+    assert np.array_equal(run([x], *ops), run(x, *ops))
