@@ -76,3 +76,23 @@ def test_threads_update_and_launch():
     [t.start() for t in threads]; [t.join() for t in threads]
     k.update(mul, 2.0); k(); assert same(o, a.astype(np.float32) * 2)
     """)
+
+
+def test_numbers_that_quotients_cannot_take_for_moderate_go_the_long_way():
+    script("""
+    import fkl.variant
+    plans = []
+    real = fkl.variant.make_plan
+    fkl.variant.make_plan = lambda *a, **k: plans.append(1) or real(*a, **k)
+    a = image(); x, o = dev(a), fkl.empty((9, 14, 3)); div = fkl.Div(4.0)
+    k = fkl.compose(fkl.TensorRead(x), fkl.Cast("float32"), div, fkl.TensorWrite(o))
+    f = np.float32
+    def planned(value):
+        before = len(plans); k.update(div, value); k()
+        assert same(o, a.astype(f) / f(value)), value
+        return len(plans) - before
+    assert planned(3.0) == 0 and planned(-2.0**24) == 0
+    assert planned(1e-9) > 0       # the block's word has to change
+    assert planned(5.0) > 0        # and to change back
+    assert planned(7.0) == 0
+    """)
