@@ -270,7 +270,7 @@ def fill(
         elif slot.op in operands:
             raw = _operand(operands[slot.op])
         else:
-            raw = values[slot.op][_index(slot.name)]
+            raw = values[slot.op][slot.number]
         data[slot.offset : slot.offset + slot.field.size] = raw
     table = b""
     if plan.plane_slots:
@@ -299,16 +299,12 @@ def _plane_table(plan: Plan, values: list[tuple[bytes, ...]], listed: Sequence[A
                 raw = image_record(listed[min(z, len(listed) - 1)], single=True)
             else:
                 # Before a list of rectangles there are fewer planes, each of which serves those that come of it.
-                rows = values[slot.op][_index(slot.name)]
+                rows = values[slot.op][slot.number]
                 row = min(z, len(rows) // size - 1)
                 raw = rows[row * size : (row + 1) * size]
             at = z * plan.plane_size + slot.offset
             records[at : at + size] = raw
     return bytes(records)
-
-
-def _index(name: str) -> int:
-    return 0 if name in ("src", "dst") else int(name.rpartition("_")[2])
 
 
 def image_record(array: Array, *, single: bool = False) -> bytes:

@@ -235,7 +235,7 @@ class DivergentKernel:
             i, origin = layout.owners[slot.name]
             rows = values[i]
             if rows is not None:
-                data[slot.offset : slot.offset + slot.field.size] = rows[origin.op][_index(origin.name)]
+                data[slot.offset : slot.offset + slot.field.size] = rows[origin.op][origin.number]
         for z, n in enumerate(self.plane_map):
             at = z * layout.plane_size
             struct.pack_into("<i", table, at, n - 1)
@@ -248,7 +248,7 @@ class DivergentKernel:
                 if origin.op == 0:
                     raw = image_record(arrays[z], single=True)
                 else:
-                    raw = rows[origin.op][_index(origin.name)][ranks[z] * size : (ranks[z] + 1) * size]
+                    raw = rows[origin.op][origin.number][ranks[z] * size : (ranks[z] + 1) * size]
                 table[at + slot.offset : at + slot.offset + size] = raw
         if len(arrays) <= layout.inline_planes:
             start = layout.table_offset + 8
@@ -275,10 +275,6 @@ class DivergentKernel:
 
     def __repr__(self) -> str:
         return f"<fkl.DivergentKernel {self.target}, {len(self.chains)} chains over {len(self.plane_map)} planes>"
-
-
-def _index(name: str) -> int:
-    return 0 if name in ("src", "dst") else int(name.rpartition("_")[2])
 
 
 def _current(view: Any) -> int:

@@ -54,6 +54,11 @@ class Slot(NamedTuple):
     field: Field
     offset: int
 
+    @property
+    def number(self) -> int:
+        """Which of its operation's fields it is."""
+        return 0 if self.name in ("src", "dst") else int(self.name.rpartition("_")[2])
+
 
 class Plan(NamedTuple):
     """Everything about a chain that its types decide.
@@ -165,7 +170,7 @@ class Plan(NamedTuple):
         if self.math != "Bounded":
             return False
         slots = [s for s in (*self.slots, *self.plane_slots) if s.op > 0 and s.field.ctype.startswith("pixel<f32")]
-        return moderate(values[s.op][int(s.name.rpartition("_")[2])] for s in slots)
+        return moderate(values[s.op][s.number] for s in slots)
 
     def values(self, extents: Extents) -> list[tuple[bytes, ...]]:
         """The bytes of every operation's fields for an input of this size; per-plane fields hold all planes' records.
@@ -293,9 +298,11 @@ def make_plan(ops: tuple[Operation, ...], dtype: DType, *, listed: bool = False,
                 low = low._replace(fields=tuple(f._replace(per_plane=True) for f in low.fields))
         if op.role in ("read", "geometry"):
             math = "Exact"
-        elif "{m}" in low.code and math != "Noted":
-            math = "Bounded" if bounds is not None and bounds.divisible else "Noted"
-        bounds = _bounds(op, bounds, low.out)
+        after = _bounds(op, bounds, low.out)
+        if "{m}" in low.code and math != "Noted":
+            # An operation that cannot tell its bounds, such as a division by another array, cannot do without the test.
+            math = "Bounded" if bounds is not None and bounds.divisible and after is not None else "Noted"
+        bounds = after
         lowered.append(low)
         dtypes.append(low.out)
     block, planes = Structure(HEAD), Structure(0)

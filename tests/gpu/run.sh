@@ -27,7 +27,7 @@ check=(python -m pytest -q -c "$root/pyproject.toml" --rootdir "$root" -p no:cac
 if [ "${FKL_MEMCHECK:-}" = 1 ]; then
   # Every operation, of its types every twelfth. The first pass fills the cache: what is checked is what runs, not NVRTC.
   export FKL_EVERY=${FKL_EVERY:-12}
-  checked=("$root/tests/gpu/test_catalogue_gpu.py" "$root/tests/gpu/test_matrix_gpu.py")
+  checked=("$root"/tests/gpu/test_{catalogue_gpu,matrix_gpu,quotients_gpu,contract}.py)
   "${check[@]}" "${checked[@]}" "$@" 2>&1 | tail -3
   compute-sanitizer --tool memcheck --error-exitcode 9 "${check[@]}" "${checked[@]}" "$@" 2>&1 | tee memcheck.log | tail -8
 else

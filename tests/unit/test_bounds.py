@@ -37,6 +37,12 @@ def test_quotients_are_made_as_the_types_allow(dtype, ops, expected):
     assert math_of(dtype, *ops) == expected
 
 
+def test_a_division_by_another_array_is_tested():
+    divisors = np.array([[0, 1, np.inf, 1e-42]], np.float32)
+    assert math_of("uint8", fkl.Cast("float32"), fkl.Div(fkl.TensorRead(divisors))) == "Noted"
+    assert math_of("uint8", fkl.Cast("float32"), fkl.Div(2.0), fkl.Div(fkl.TensorRead(divisors))) == "Noted"
+
+
 def test_bounds_hold_for_values_drawn_at_random():
     rng = np.random.default_rng(1)
     count = 200_000
