@@ -415,3 +415,10 @@ def test_threads_share_one_kernel():
     [t.start() for t in threads]
     [t.join() for t in threads]
     assert not errors
+
+
+@pytest.mark.parametrize("width", [1, 37, 64])
+def test_generated_images(width):
+    out = torch.full((5, width, 3), 7, dtype=torch.uint8, device="cuda")
+    fkl.compose(fkl.ReadSet((1, 2, 3), width, 5, "uint8"), fkl.Add(1), fkl.TensorWrite(out))()
+    assert out.tolist() == [[[2, 3, 4]] * width] * 5
