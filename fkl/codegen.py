@@ -134,17 +134,17 @@ def _scope(planes: bool) -> list[str]:
     """What a thread hands down from level to level: the parameter block, and the record of its plane if planes have any."""
     if not planes:
         return ["typedef Params Scope;", "FKL_FN const Scope& scope(const Params& p, i64) { return p; }", ""]
-    # By value, once: an address that may be of either memory would make every access to it a slow one.
+    # By value, once, from one address that may be of either memory: two ways to load a record are twice the text.
     return [
         "struct Scope {", "  const Params& all;", "  Plane plane;", "};",
         "FKL_FN Scope scope(const Params& p, i64 z) {",
-        "  if (p.table) return {p, p.table[z]};", "  return {p, p.inline_table[z]};", "}", "",
+        "  return {p, (p.table ? p.table : p.inline_table)[z]};", "}", "",
     ]  # fmt: skip
 
 
 _ARGUMENTS = "[[maybe_unused]] const Scope& p, [[maybe_unused]] i64 x, [[maybe_unused]] i64 y, [[maybe_unused]] i64 z"
 # Images with geometry have no 2^31 columns or rows.
-_SAMPLE = _ARGUMENTS.replace("i64 x", "i32 x").replace("i64 y", "i32 y")
+_SAMPLE = _ARGUMENTS.replace("i64 x", "i32 x").replace("i64 y", "i32 y").replace("i64 z", "u32 z")
 
 
 def _statements(plan: Plan, names: dict[tuple[int, str], str], begin: int, end: int, current: str,

@@ -7,7 +7,7 @@ whatever else comes goes the long way, which also says what is wrong with it. Us
 cimport cython
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_AsDouble, PyLong_AsLongLongAndOverflow, PyLong_CheckExact
-from libc.math cimport fabsf, isfinite
+from libc.math cimport fabsf, isfinite, signbit
 from libc.string cimport memcpy
 
 from fkl.bounds import LEAST, MOST
@@ -104,8 +104,13 @@ cdef int _scalar(object value, int base, bint nonzero, bint bounded, unsigned ch
         single = <float>wide
         if isfinite(wide) and not isfinite(single):
             return 0
-        if bounded and single != 0 and not _least <= fabsf(single) <= _most:
-            return 0
+        # As fkl.bounds.moderate: +0, or within its limits, and divisors positive.
+        if bounded:
+            if single == 0:
+                if signbit(single):
+                    return 0
+            elif not _least <= (single if nonzero else fabsf(single)) <= _most:
+                return 0
         memcpy(data, &single, 4)
         return 4
     if not PyLong_CheckExact(value):
@@ -145,7 +150,7 @@ cdef dict find_patches(object chain, tuple names):
             continue
         place = Place.__new__(Place)
         place.offset, place.base, place.channels = slots[i].offset, plan.dtypes[i].code, plan.dtypes[i].channels
-        place.bounded = plan.math == "Bounded"
+        place.bounded = plan.bounded
         if name not in found:
             patch = Patch.__new__(Patch)
             patch.places, patch.nonzero = [], op.nonzero

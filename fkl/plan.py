@@ -167,10 +167,15 @@ class Plan(NamedTuple):
 
     def moderate(self, values: Sequence[tuple[bytes, ...]]) -> bool:
         """Whether the values keep quotients within what ``math`` takes for granted."""
-        if self.math != "Bounded":
+        if not self.bounded:
             return False
         slots = [s for s in (*self.slots, *self.plane_slots) if s.op > 0 and s.field.ctype.startswith("pixel<f32")]
-        return moderate(values[s.op][s.number] for s in slots)
+        return moderate((values[s.op][s.number], getattr(self.ops[s.op], "nonzero", False)) for s in slots)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the types bound all operands of quotients, so that only values are to be looked at."""
+        return self.math in ("Bounded", "BoundedPlus")
 
     def values(self, extents: Extents) -> list[tuple[bytes, ...]]:
         """The bytes of every operation's fields for an input of this size; per-plane fields hold all planes' records.
@@ -301,7 +306,10 @@ def make_plan(ops: tuple[Operation, ...], dtype: DType, *, listed: bool = False,
         after = _bounds(op, bounds, low.out)
         if "{m}" in low.code and math != "Noted":
             # An operation that cannot tell its bounds, such as a division by another array, cannot do without the test.
-            math = "Bounded" if bounds is not None and bounds.divisible and after is not None else "Noted"
+            if bounds is None or not bounds.divisible or after is None:
+                math = "Noted"
+            elif math != "Bounded":
+                math = "Bounded" if bounds.negative_zero else "BoundedPlus"
         bounds = after
         lowered.append(low)
         dtypes.append(low.out)

@@ -53,7 +53,7 @@ def video_surface(name: str, fmt: VideoFormat, views: Sequence[Any]) -> VideoSur
         _even(name, width, None, columns % 2 or width % 2)
         first = int(not fmt.swapped)  # where luma lies in a pair of bytes
         u, v = base + 1 - first, base + 3 - first
-        steps = (pitch, pitch, plane, plane, 2, 4, width // 2, height, fmt.shift, 0)
+        strides = (pitch, pitch, plane, plane, width // 2, height)
         addresses = (base + first, u, v)
     else:
         chroma_pitch, chroma_plane = pitch, plane
@@ -71,16 +71,14 @@ def video_surface(name: str, fmt: VideoFormat, views: Sequence[Any]) -> VideoSur
         cw, ch = width // 2, height // 2
         if fmt.kind == "semi":
             u, v = (start + item, start) if fmt.swapped else (start, start + item)
-            step = 2 * item
         else:
             chroma_pitch = pitch // 2
             second = start + ch * chroma_pitch
             u, v = (second, start) if fmt.swapped else (start, second)
-            step = item
-        steps = (pitch, chroma_pitch, plane, chroma_plane, item, step, cw, ch, fmt.shift, 1)
+        strides = (pitch, chroma_pitch, plane, chroma_plane, cw, ch)
         addresses = (base, u, v)
     extents = Extents(width, height, planes, rank)
-    return VideoSurface(extents, luma.dtype.with_channels(3), struct.pack("<3Q4q6i", *addresses, *steps))
+    return VideoSurface(extents, luma.dtype.with_channels(3), struct.pack("<3Q4q3i4x", *addresses, *strides, fmt.shift))
 
 
 def _chroma(name: str, chroma: Any, width: int, height: int, rank: int) -> tuple[int, int, int]:

@@ -269,7 +269,7 @@ class Neg(Unary):
     function = "neg"
 
     def bounds(self, before: Bounds) -> Bounds | None:
-        return before
+        return before._replace(negative_zero=True)
 
 
 class Sqr(Unary):
@@ -278,7 +278,7 @@ class Sqr(Unary):
     function = "sqr"
 
     def bounds(self, before: Bounds) -> Bounds | None:
-        return before.scaled(*before)
+        return before.scaled(*before[:3])
 
 
 class Sqrt(Unary):

@@ -256,7 +256,7 @@ class Resize(Geometry):
         if self.antialias or self.interp not in ("nearest", "linear"):
             return None
         if self.interp == "linear":  # two weights, multiples of 2^-30
-            before = Bounds(before.grain - 60, before.grain - 60, before.most + 2)
+            before = before._replace(least=before.grain - 60, grain=before.grain - 60, most=before.most + 2)
         return before if self.background is None else before.joined()
 
     def extents(self, extents: Extents, before: DType, after: DType) -> Extents:

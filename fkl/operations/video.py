@@ -22,6 +22,11 @@ class VideoFormat(NamedTuple):
     swapped: bool = False
     shift: int = 0
 
+    @property
+    def samples(self) -> str:
+        """How video.h calls it."""
+        return {"packed": "BETWEEN", "planar": "APART"}.get(self.kind, "PAIRED_VU" if self.swapped else "PAIRED_UV")
+
 
 FORMATS = {
     "nv12": VideoFormat("uint8", "semi"),
@@ -84,12 +89,12 @@ class ReadYUV(Read):
     def format(self, dtype: DType) -> str:
         """The C++ type that loads a pixel."""
         mode = "CHROMA_REPLICATE" if self.chroma == "replicate" else f"CHROMA_{self.siting.upper()}"
-        return f"Yuv<{dtype.ctype}, {mode}>"
+        return f"Yuv<{dtype.ctype}, {mode}, {self.video.samples}>"
 
     def lower(self, dtype: DType) -> Lowered:
         if dtype.base != self.video.base:
             raise TypeError(f"{self.name} surfaces are {self.video.base}, this one is {dtype.base}")
-        return Lowered("", (Field("YuvRecord", 80, 8),), dtype.with_channels(3))
+        return Lowered("", (Field("YuvRecord", 72, 8),), dtype.with_channels(3))
 
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         kwargs = {} if self.chroma == "replicate" else {"chroma": self.chroma, "siting": self.siting}

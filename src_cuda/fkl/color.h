@@ -124,7 +124,7 @@ template <class T>
 FKL_FN pixel<f32, 3> video_to_rgb(const pixel<T, 3>& a, const VideoRecord& m) {
   const f32 y = (to_float<f32>(a.v[0]) - m.luma_offset) * m.luma;
   const f32 u = to_float<f32>(a.v[1]) - m.chroma_offset, v = to_float<f32>(a.v[2]) - m.chroma_offset;
-  return {{y + m.red_v * v, (y + m.green_u * u) + m.green_v * v, y + m.blue_u * u}};
+  return {{multiply_add(m.red_v, v, y), multiply_add(m.green_v, v, multiply_add(m.green_u, u, y)), multiply_add(m.blue_u, u, y)}};
 }
 
 struct VideoInverse {

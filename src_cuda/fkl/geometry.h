@@ -90,12 +90,13 @@ FKL_FN S weighted(const P& a) {
 }
 template <class S>
 FKL_FN void accumulate(S& sum, const S& a, typename S::scalar w) {
-  FKL_CHANNELS(c, int(S::channels)) sum.v[c] = sum.v[c] + a.v[c] * w;
+  FKL_CHANNELS(c, int(S::channels)) sum.v[c] = multiply_add(a.v[c], w, sum.v[c]);
 }
 template <class S>
 FKL_FN S mix(const S& a, const S& b, f32 u, f32 w) {
   S r;
-  FKL_CHANNELS(c, int(S::channels)) r.v[c] = a.v[c] * typename S::scalar(u) + b.v[c] * typename S::scalar(w);
+  typedef typename S::scalar T;
+  FKL_CHANNELS(c, int(S::channels)) r.v[c] = multiply_add(b.v[c], T(w), a.v[c] * T(u));
   return r;
 }
 template <class S>
@@ -112,7 +113,7 @@ FKL_FN R finish(const S& sum) {
 // -- crop, border ------------------------------------------------------------------------------------------------
 
 template <class Level, class Params>
-FKL_FN auto crop(const Params& p, i32 x, i32 y, i64 z, const CropRecord& r) {
+FKL_FN auto crop(const Params& p, i32 x, i32 y, u32 z, const CropRecord& r) {
   return Level::at(p, x + r.x, y + r.y, z * r.step);
 }
 
@@ -141,12 +142,12 @@ FKL_FN i32 extend(i32 i, i32 n) {
 }
 
 template <class Level, int MODE, class Params>
-FKL_FN auto border(const Params& p, i32 x, i32 y, i64 z, const SizeRecord& r) {
+FKL_FN auto border(const Params& p, i32 x, i32 y, u32 z, const SizeRecord& r) {
   return Level::at(p, extend<MODE>(x, r.width), extend<MODE>(y, r.height), z);
 }
 
 template <class Level, class Params, class P>
-FKL_FN P border_constant(const Params& p, i32 x, i32 y, i64 z, const SizeRecord& r, const P& value) {
+FKL_FN P border_constant(const Params& p, i32 x, i32 y, u32 z, const SizeRecord& r, const P& value) {
   if (!within(x, r.width) || !within(y, r.height)) return value;
   return Level::at(p, x, y, z);
 }
@@ -174,18 +175,18 @@ FKL_FN Position position(i32 i, const Axis& a) {
 FKL_FN i32 top_left_index(i32 i, const Span& a) { return clamp_index(i32(floor_(f64(i - a.offset) * a.scale)), a.size); }
 
 template <class Level, bool ROLL, class Params>
-FKL_FN auto resize_nearest(const Params& p, i32 x, i32 y, i64 z, const ResizeRecord& r) {
+FKL_FN auto resize_nearest(const Params& p, i32 x, i32 y, u32 z, const ResizeRecord& r) {
   return Level::at(p, position(x, r.x).index(), position(y, r.y).index(), z);
 }
 
 template <class Level, bool ROLL, class Params>
-FKL_FN auto resize_top_left_nearest(const Params& p, i32 x, i32 y, i64 z, const SpanRecord& r) {
+FKL_FN auto resize_top_left_nearest(const Params& p, i32 x, i32 y, u32 z, const SpanRecord& r) {
   return Level::at(p, top_left_index(x, r.x), top_left_index(y, r.y), z);
 }
 
 // Two taps an axis at sx, sy, read by `Tap`.
 template <class Level, bool ROLL, class Params>
-FKL_FN auto linear_taps(const Params& p, i32 x0, i32 x1, i32 y0, i32 y1, i64 z, f32 wx, f32 wy) {
+FKL_FN auto linear_taps(const Params& p, i32 x0, i32 x1, i32 y0, i32 y1, u32 z, f32 wx, f32 wy) {
   typedef typename Level::Pixel P;
   typedef Sum<P> S;
   S row[2];
@@ -207,7 +208,7 @@ FKL_FN auto linear_taps(const Params& p, i32 x0, i32 x1, i32 y0, i32 y1, i64 z, 
 }
 
 template <class Level, bool ROLL, class Params>
-FKL_FN auto resize_linear(const Params& p, i32 x, i32 y, i64 z, const ResizeRecord& r) {
+FKL_FN auto resize_linear(const Params& p, i32 x, i32 y, u32 z, const ResizeRecord& r) {
   const Position sx = position(x, r.x), sy = position(y, r.y);
   const i32 ix = sx.index(), iy = sy.index();
   return linear_taps<Level, ROLL>(p, clamp_index(ix, r.x.size), clamp_index(ix + 1, r.x.size), clamp_index(iy, r.y.size),
@@ -223,7 +224,7 @@ FKL_FN f32 keys(f32 t, f32 a) {
 
 // A loop over taps; the same in every target and level, so that results do not depend on what is rolled.
 template <class Level, class Map, class Params>
-FKL_FN auto cubic_taps(const Params& p, i32 ix, f32 tx, i32 iy, f32 ty, i64 z, const Map& map) {
+FKL_FN auto cubic_taps(const Params& p, i32 ix, f32 tx, i32 iy, f32 ty, u32 z, const Map& map) {
   typedef typename Level::Pixel P;
   typedef Sum<P> S;
   S sum = {};
@@ -243,13 +244,13 @@ template <class Level>
 struct Clamped {
   i32 width, height;
   template <class Params>
-  FKL_MEMBER typename Level::Pixel operator()(const Params& p, i32 x, i32 y, i64 z) const {
+  FKL_MEMBER typename Level::Pixel operator()(const Params& p, i32 x, i32 y, u32 z) const {
     return Level::at(p, clamp_index(x, width), clamp_index(y, height), z);
   }
 };
 
 template <class Level, bool ROLL, class Params>
-FKL_FN auto resize_cubic(const Params& p, i32 x, i32 y, i64 z, const ResizeRecord& r) {
+FKL_FN auto resize_cubic(const Params& p, i32 x, i32 y, u32 z, const ResizeRecord& r) {
   const Clamped<Level> map = {r.x.size, r.y.size};
   const Position sx = position(x, r.x), sy = position(y, r.y);
   return cubic_taps<Level>(p, sx.index(), sx.weight(), sy.index(), sy.weight(), z, map);
@@ -257,7 +258,7 @@ FKL_FN auto resize_cubic(const Params& p, i32 x, i32 y, i64 z, const ResizeRecor
 
 // The source pixels that a box covers, each weighted by the part of it that is covered.
 template <class Level, bool ROLL, class Params>
-FKL_FN auto resize_area(const Params& p, i32 x, i32 y, i64 z, const SpanRecord& r) {
+FKL_FN auto resize_area(const Params& p, i32 x, i32 y, u32 z, const SpanRecord& r) {
   typedef typename Level::Pixel P;
   typedef Sum<P> S;
   const f64 x0 = f64(x - r.x.offset) * r.x.scale, x1 = f64(x - r.x.offset + 1) * r.x.scale;
@@ -306,7 +307,7 @@ FKL_FN Filter<CUBIC> make_filter(i32 i, const Span& a) {
 }
 
 template <class Level, bool CUBIC, class Params>
-FKL_FN auto resize_filtered(const Params& p, i32 x, i32 y, i64 z, const SpanRecord& r) {
+FKL_FN auto resize_filtered(const Params& p, i32 x, i32 y, u32 z, const SpanRecord& r) {
   typedef typename Level::Pixel P;
   typedef Sum<P> S;
   const Filter<CUBIC> fx = make_filter<CUBIC>(x, r.x), fy = make_filter<CUBIC>(y, r.y);
@@ -320,11 +321,11 @@ FKL_FN auto resize_filtered(const Params& p, i32 x, i32 y, i64 z, const SpanReco
   return finish<Result<P>>(sum);
 }
 template <class Level, bool ROLL, class Params>
-FKL_FN auto resize_antialias_linear(const Params& p, i32 x, i32 y, i64 z, const SpanRecord& r) {
+FKL_FN auto resize_antialias_linear(const Params& p, i32 x, i32 y, u32 z, const SpanRecord& r) {
   return resize_filtered<Level, false>(p, x, y, z, r);
 }
 template <class Level, bool ROLL, class Params>
-FKL_FN auto resize_antialias_cubic(const Params& p, i32 x, i32 y, i64 z, const SpanRecord& r) {
+FKL_FN auto resize_antialias_cubic(const Params& p, i32 x, i32 y, u32 z, const SpanRecord& r) {
   return resize_filtered<Level, true>(p, x, y, z, r);
 }
 
@@ -335,7 +336,7 @@ template <class Level, bool EXTENDED>
 struct Outside {
   i32 width, height;
   template <class Params>
-  FKL_MEMBER typename Level::Pixel operator()(const Params& p, i32 x, i32 y, i64 z) const {
+  FKL_MEMBER typename Level::Pixel operator()(const Params& p, i32 x, i32 y, u32 z) const {
     if constexpr (EXTENDED) {
       return Level::at(p, x, y, z);
     } else {
@@ -359,7 +360,7 @@ FKL_FN void warped(i32 x, i32 y, const WarpRecord<T>& r, T& sx, T& sy) {
 }
 
 template <class Level, bool ROLL, bool EXTENDED, class Params>
-FKL_FN auto warp_nearest(const Params& p, i32 x, i32 y, i64 z, const WarpRecord<f64>& r) {
+FKL_FN auto warp_nearest(const Params& p, i32 x, i32 y, u32 z, const WarpRecord<f64>& r) {
   f64 sx, sy;
   warped(x, y, r, sx, sy);
   const Outside<Level, EXTENDED> map = {r.width, r.height};
@@ -367,7 +368,7 @@ FKL_FN auto warp_nearest(const Params& p, i32 x, i32 y, i64 z, const WarpRecord<
 }
 
 template <class Level, bool ROLL, bool EXTENDED, class Params>
-FKL_FN auto warp_linear(const Params& p, i32 x, i32 y, i64 z, const WarpRecord<f32>& r) {
+FKL_FN auto warp_linear(const Params& p, i32 x, i32 y, u32 z, const WarpRecord<f32>& r) {
   typedef typename Level::Pixel P;
   typedef Sum<P> S;
   f32 sx, sy;
@@ -400,7 +401,7 @@ FKL_FN auto warp_linear(const Params& p, i32 x, i32 y, i64 z, const WarpRecord<f
 }
 
 template <class Level, bool ROLL, bool EXTENDED, class Params>
-FKL_FN auto warp_cubic(const Params& p, i32 x, i32 y, i64 z, const WarpRecord<f32>& r) {
+FKL_FN auto warp_cubic(const Params& p, i32 x, i32 y, u32 z, const WarpRecord<f32>& r) {
   f32 sx, sy;
   warped(x, y, r, sx, sy);
   const Outside<Level, EXTENDED> map = {r.width, r.height};
@@ -426,13 +427,13 @@ FKL_FN pixel<T, C> mean(const pixel<T, C>& a, const pixel<T, C>& b) {
 }
 
 template <class Level, class Params>
-FKL_FN auto deinterlace_blend(const Params& p, i32 x, i32 y, i64 z, const SizeRecord&) {
+FKL_FN auto deinterlace_blend(const Params& p, i32 x, i32 y, u32 z, const SizeRecord&) {
   const auto here = Level::at(p, x, y, z);
   return y == 0 ? here : mean(here, Level::at(p, x, y - 1, z));
 }
 
 template <class Level, int KEEP, class Params>
-FKL_FN auto deinterlace_linear(const Params& p, i32 x, i32 y, i64 z, const SizeRecord& r) {
+FKL_FN auto deinterlace_linear(const Params& p, i32 x, i32 y, u32 z, const SizeRecord& r) {
   const bool kept = (y & 1) == KEEP;
   const i32 above = kept ? y : y > 0 ? y - 1 : y + 1 < r.height ? y + 1 : y;
   const i32 below = kept ? y : y + 1 < r.height ? y + 1 : y > 0 ? y - 1 : y;

@@ -112,7 +112,7 @@ FKL_FN void run_sampled(const Params& p) {
   const Place at = place(p.out);
   // Neither columns nor rows reach 2^31 here.
   const u32 x = u32(at.column), y = u32(at.row) * R;
-  const i64 z = at.plane;
+  const u32 z = u32(at.plane);
   if (x >= u32(p.out.width) || y >= u32(p.out.height)) return;
   const auto& s = scope(p, z);
   const u32 last = u32(p.out.height) - 1;

@@ -116,6 +116,8 @@ FKL_FN f64 magnitude(f64 x) { return fabs(x); }
 FKL_FN f32 round_even(f32 x) { return rintf(x); }
 FKL_FN f64 round_even(f64 x) { return rint(x); }
 FKL_FN f32 root(f32 x) { return __fsqrt_rn(x); }
+FKL_FN f32 multiply_add(f32 a, f32 b, f32 c) { return __fmaf_rn(a, b, c); }
+FKL_FN f64 multiply_add(f64 a, f64 b, f64 c) { return __fma_rn(a, b, c); }
 FKL_FN f64 root(f64 x) { return __dsqrt_rn(x); }
 FKL_FN f32 exponential(f32 x) { return expf(x); }
 FKL_FN f64 exponential(f64 x) { return exp(x); }
@@ -129,6 +131,8 @@ FKL_FN f64 magnitude(f64 x) { return __builtin_fabs(x); }
 FKL_FN f32 round_even(f32 x) { return __builtin_rintf(x); }
 FKL_FN f64 round_even(f64 x) { return __builtin_rint(x); }
 FKL_FN f32 root(f32 x) { return __builtin_sqrtf(x); }
+FKL_FN f32 multiply_add(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }
+FKL_FN f64 multiply_add(f64 a, f64 b, f64 c) { return __builtin_fma(a, b, c); }
 FKL_FN f64 root(f64 x) { return __builtin_sqrt(x); }
 FKL_FN f32 exponential(f32 x) { return __builtin_expf(x); }
 FKL_FN f64 exponential(f64 x) { return __builtin_exp(x); }

@@ -27,13 +27,15 @@ FKL_FN f32 quotient(f32 x, f32 d, Called&) { return called(x, d); }
 
 #if FKL_ON_DEVICE && !defined(FKL_FAST_MATH)
 
+// SIGNED: a dividend may be -0, whose sign the last sum would lose.
+template <bool SIGNED>
 FKL_FN f32 steps(f32 x, f32 d) {
   f32 r;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(d));
   r = __fmaf_rn(r, __fmaf_rn(r, -d, 1.0f), r);
   const f32 q = __fmul_rn(x, r);
-  // A dividend of -0 would lose its sign in the sum.
-  return copysignf(__fmaf_rn(r, __fmaf_rn(q, -d, x), q), q);
+  const f32 sum = __fmaf_rn(r, __fmaf_rn(q, -d, x), q);
+  return SIGNED ? copysignf(sum, q) : sum;
 }
 
 // Every quotient is noted. Exponents from -60 to 60 keep all steps exact; 0 and NaN as dividends do too.
@@ -51,7 +53,7 @@ FKL_FN f32 quotient(f32 x, f32 d, Noted& n) {
   n.largest = fmaxf(n.largest, fabsf(x));
   n.smallest = min(n.smallest, (bits_of(x) << 1) - 1u);
   n.divisors = n.divisors & (fabsf(d) >= 0x1p-60f) & (fabsf(d) < 0x1p60f);
-  return steps(x, d);
+  return steps<true>(x, d);
 }
 
 // The chain's types and the host's look at its values say that no operand leaves these bounds; see fkl/bounds.py.
@@ -62,11 +64,15 @@ struct Bounded {
     return out.moderate != 0;
   }
 };
-FKL_FN f32 quotient(f32 x, f32 d, Bounded&) { return steps(x, d); }
+FKL_FN f32 quotient(f32 x, f32 d, Bounded&) { return steps<true>(x, d); }
+// Nor is any dividend -0.
+struct BoundedPlus : Bounded {};
+FKL_FN f32 quotient(f32 x, f32 d, BoundedPlus&) { return steps<false>(x, d); }
 
 #else
 typedef Exact Noted;
 typedef Exact Bounded;
+typedef Exact BoundedPlus;
 #endif
 
 }  // namespace fkl

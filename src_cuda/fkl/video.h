@@ -10,18 +10,29 @@ struct YuvRecord {
   u8* u;
   u8* v;
   i64 y_pitch, c_pitch, y_plane, c_plane;  // bytes from row to row and from frame to frame
-  i32 y_step, c_step;                      // bytes from sample to sample
   i32 c_width, c_height;                   // size of the chroma planes
   i32 shift;                               // samples lie so many bits too high
-  i32 halved;                              // 1: chroma rows are halved too (4:2:0)
+  i32 unused;
 };
 
 enum { CHROMA_REPLICATE, CHROMA_LEFT, CHROMA_CENTER };
 
-template <class T, int MODE>
+// How samples lie: luma between chroma (4:2:2), the chroma samples of a pixel beside each other, U or V first, or each in a
+// plane (4:2:0).
+enum { BETWEEN, PAIRED_UV, PAIRED_VU, APART };
+
+template <class T, int MODE, int SAMPLES>
 struct Yuv {
   typedef pixel<T, 3> Pixel;
   typedef YuvRecord Record;
+  // Bytes from sample to sample, and whether chroma rows are halved as its columns are.
+  enum { size = int(sizeof(T)), y_step = SAMPLES == BETWEEN ? 2 * size : size, halved = SAMPLES == BETWEEN ? 0 : 1 };
+  enum { c_step = SAMPLES == BETWEEN ? 4 * size : SAMPLES == APART ? size : 2 * size };
+
+  // Of neighbours one address is enough.
+  FKL_FN const u8* second(const YuvRecord& m) {
+    return SAMPLES == PAIRED_UV ? m.u + size : SAMPLES == PAIRED_VU ? m.u - size : m.v;
+  }
 
   // A sample without the bits it lies too high by; those of a byte have none.
   FKL_FN u32 lowered(const YuvRecord& m, const u8* at) {
@@ -30,7 +41,7 @@ struct Yuv {
   }
 
   FKL_FN u32 inside(const YuvRecord& m, const u8* plane, u32 x, u32 y, i64 z) {
-    return lowered(m, plane + z * m.c_plane + y * m.c_pitch + i64(x) * m.c_step);
+    return lowered(m, plane + z * m.c_plane + y * m.c_pitch + i64(x) * c_step);
   }
 
   FKL_FN u32 sample(const YuvRecord& m, const u8* plane, i32 x, i32 y, i64 z) {
@@ -41,22 +52,22 @@ struct Yuv {
 
   FKL_FN T chroma(const YuvRecord& m, const u8* plane, u32 x, u32 y, i64 z) {
     // Surfaces have even sizes: half of a pixel's place is inside always.
-    if constexpr (MODE == CHROMA_REPLICATE) return T(inside(m, plane, x >> 1, y >> m.halved, z));
-    const i32 cx = i32(x >> 1), cy = i32(y >> m.halved);
+    if constexpr (MODE == CHROMA_REPLICATE) return T(inside(m, plane, x >> 1, y >> halved, z));
+    const i32 cx = i32(x >> 1), cy = i32(y >> halved);
     // Weights in quarters: between columns x0 and x0 + 1, and rows y0 and y0 + 1.
     const bool odd = x & 1;
     const i32 x0 = MODE == CHROMA_LEFT || odd ? cx : cx - 1;
     const u32 wx = MODE == CHROMA_LEFT ? (odd ? 2 : 0) : odd ? 1 : 3;
-    const i32 y0 = !m.halved || (y & 1) ? cy : cy - 1;
-    const u32 wy = !m.halved ? 0 : (y & 1) ? 1 : 3;
+    const i32 y0 = !halved || (y & 1) ? cy : cy - 1;
+    const u32 wy = !halved ? 0 : (y & 1) ? 1 : 3;
     const u32 top = sample(m, plane, x0, y0, z) * (4 - wx) + sample(m, plane, x0 + 1, y0, z) * wx;
     const u32 bottom = sample(m, plane, x0, y0 + 1, z) * (4 - wx) + sample(m, plane, x0 + 1, y0 + 1, z) * wx;
     return T((top * (4 - wy) + bottom * wy + 8) >> 4);
   }
 
   FKL_FN Pixel load(const YuvRecord& m, u32 x, u32 y, i64 z) {
-    const u32 luma = lowered(m, m.y + z * m.y_plane + y * m.y_pitch + i64(x) * m.y_step);
-    return {{T(luma), chroma(m, m.u, x, y, z), chroma(m, m.v, x, y, z)}};
+    const u32 luma = lowered(m, m.y + z * m.y_plane + y * m.y_pitch + i64(x) * y_step);
+    return {{T(luma), chroma(m, m.u, x, y, z), chroma(m, second(m), x, y, z)}};
   }
 };
 

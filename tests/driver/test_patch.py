@@ -91,8 +91,20 @@ def test_numbers_that_quotients_cannot_take_for_moderate_go_the_long_way():
         before = len(plans); k.update(div, value); k()
         assert same(o, a.astype(f) / f(value)), value
         return len(plans) - before
-    assert planned(3.0) == 0 and planned(-2.0**24) == 0
+    assert planned(3.0) == 0 and planned(2.0**24) == 0
     assert planned(1e-9) > 0       # the block's word has to change
     assert planned(5.0) > 0        # and to change back
     assert planned(7.0) == 0
+    assert planned(-3.0) > 0       # divisors are positive, so that no quotient is -0
+    assert planned(3.0) > 0
+    """)
+
+
+def test_a_negative_zero_goes_the_long_way():
+    script("""
+    a = image(); x, o = dev(a), fkl.empty((9, 14, 3)); sub = fkl.Sub(4.0)
+    k = fkl.compose(fkl.TensorRead(x), fkl.Cast("float32"), sub, fkl.Div(3.0), fkl.TensorWrite(o))
+    f = np.float32
+    for value in (0.0, -0.0, 1.0, -0.0, -5.0):
+        k.update(sub, value); k(); assert same(o, (a.astype(f) - f(value)) / f(3.0)), value
     """)

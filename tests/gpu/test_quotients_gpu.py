@@ -52,6 +52,10 @@ def test_all_bytes_by_moderate_numbers():
     for d in (255.0, -255.0, 0.229, 1 / 3, 2.0**-20, -(2.0**24), 16777215.0):
         same(x, lambda put, d=d: [fkl.Cast("float32"), fkl.Div(d)])
         same(x, lambda put, d=d: [fkl.Cast("float32"), fkl.Neg(), fkl.Div(d), fkl.Sub(0.5), fkl.Div(0.225)])
+        # Zeros of both signs, with and without a kernel that expects them.
+        for c in (0.0, -0.0, 3.0, -3.0):
+            same(x, lambda put, d=d, c=c: [fkl.Cast("float32"), fkl.Sub(c), fkl.Div(d), fkl.Add(-0.0), fkl.Div(d)])
+            same(x, lambda put, d=d, c=c: [fkl.Cast("float32"), fkl.Mul(c), fkl.Div(d)])
 
 
 @pytest.mark.parametrize("divisor", [1e-9, 1e-38, 1e-44, 3e38, (1.0, 2e9, 3.0)])

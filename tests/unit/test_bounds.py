@@ -23,8 +23,11 @@ def math_of(dtype, *ops):
 @pytest.mark.parametrize(
     ("dtype", "ops", "expected"),
     [
-        ("uint8", (fkl.Cast("float32"), *NORMALISE), "Bounded"),
-        ("uint8", (fkl.Crop([(0, 0, 4, 4)]), fkl.Resize(8, 8), *NORMALISE), "Bounded"),
+        ("uint8", (fkl.Cast("float32"), *NORMALISE), "BoundedPlus"),
+        ("uint8", (fkl.Crop([(0, 0, 4, 4)]), fkl.Resize(8, 8), *NORMALISE), "BoundedPlus"),
+        ("uint8", (fkl.Cast("float32"), fkl.Mul(2.0), *NORMALISE), "Bounded"),  # 0 times a negative number is -0
+        ("uint8", (fkl.Cast("float32"), fkl.Neg(), fkl.Div(3.0)), "Bounded"),
+        ("uint8", (fkl.Cast("float32"), fkl.Div(3.0), fkl.Mul(2.0)), "BoundedPlus"),
         ("float32", NORMALISE, "Noted"),  # whatever a float array holds
         ("uint8", (fkl.Cast("float32"), fkl.Exp(), fkl.Div(3.0)), "Noted"),  # no rule for Exp
         ("uint8", (fkl.Cast("float32"), *[fkl.Mul(0.5)] * 5, fkl.Div(3.0)), "Noted"),  # may get too small
@@ -60,6 +63,13 @@ def test_bounds_hold_for_values_drawn_at_random():
         assert np.array_equal(np.rint(np.ldexp(size, -bounds.grain)), np.ldexp(size, -bounds.grain))
 
 
-@pytest.mark.parametrize(("value", "expected"), [(0.0, 1), (-3.5, 1), (2.0**-20, 1), (2.0**24, 1), (1e-7, 0), (3e7, 0), (np.inf, 0), (np.nan, 0)])
+@pytest.mark.parametrize(("value", "expected"), [(0.0, 1), (-3.5, 1), (2.0**-20, 1), (2.0**24, 1), (-0.0, 0), (1e-7, 0), (3e7, 0), (np.inf, 0), (np.nan, 0)])
 def test_moderate_values(value, expected):
-    assert moderate([struct.pack("<2f", 1.0, value)]) == bool(expected)
+    assert moderate([(struct.pack("<2f", 1.0, value), False)]) == bool(expected)
+
+
+def test_moderate_divisors_are_positive():
+    raw = struct.pack("<2f", 3.0, -3.0)
+    assert moderate([(raw, False)])
+    assert not moderate([(raw, True)])
+    assert moderate([(raw[:4], True), (raw, False)])
