@@ -234,24 +234,25 @@ def check_overlap(plan: Plan, sources: Sequence[Array], dests: Sequence[Array]) 
 
 
 def fill(
-    plan: Plan, extents: Extents, sources: Sequence[Array], dests: Sequence[Array], operands: Mapping[int, Array] | None = None
-) -> Block:
+    plan: Plan, out: Extents, values: list[tuple[bytes, ...]], sources: Sequence[Array], dests: Sequence[Array],
+    operands: Mapping[int, Array],
+) -> Block:  # fmt: skip
     """Fill the parameter block for one launch.
 
     Parameters
     ----------
     plan : Plan
-    extents : Extents
-        Size of the input.
+    out : Extents
+        Size of the output.
+    values : list of tuple of bytes
+        Of `Plan.values`, for the input's size.
     sources : sequence of Array
         None for a chain that generates its input, one array, or one image per plane.
     dests : sequence of Array
         One array, or one per channel.
-    operands : mapping of int to Array, optional
+    operands : mapping of int to Array
         The second arrays of two-source operations, by the operation's index.
     """
-    operands = operands or {}
-    out = plan.out_extents(extents)
     listed = plan.source.field.per_plane
     walk = out
     if plan.elementwise:
@@ -261,7 +262,6 @@ def fill(
         walk = collapse(out, surfaces, planes=not plan.plane_slots)[0]
     data = bytearray(plan.size)
     struct.pack_into("<qqq", data, 0, walk.width, walk.height, walk.planes)
-    values = plan.values(extents)
     for slot in plan.slots:
         if slot is plan.target:
             raw = target_record(plan, dests)

@@ -35,6 +35,10 @@ class Request:
     variant : Variant
     extents : Extents
         Size of the input.
+    result : Extents
+        Size of the output.
+    values : list of tuple of bytes
+        What the operations' fields hold, `Plan.values` of the input's size.
     sources, dests : list of Array
     operands : dict of int to Array
         The second arrays of two-source operations, by the operation's index.
@@ -44,14 +48,16 @@ class Request:
         CUDA ordinal, -1 for the host.
     """
 
-    __slots__ = ("dests", "device", "extents", "operands", "out", "sources", "variant")
+    __slots__ = ("dests", "device", "extents", "operands", "out", "result", "sources", "values", "variant")
 
     def __init__(
-        self, variant: Variant, extents: Extents, sources: list[Array], dests: list[Array], operands: dict[int, Array],
-        out: Any, device: int,
+        self, variant: Variant, extents: Extents, result: Extents, values: list[tuple[bytes, ...]], sources: list[Array],
+        dests: list[Array], operands: dict[int, Array], out: Any, device: int,
     ) -> None:  # fmt: skip
         self.variant = variant
         self.extents = extents
+        self.result = result
+        self.values = values
         self.sources = sources
         self.dests = dests
         self.operands = operands
@@ -185,7 +191,7 @@ class Chain:
         sources, extents, variant, device = self._input(x)
         plan = variant.plan
         result = plan.out_extents(extents)
-        plan.values(extents)
+        values = plan.values(extents)
         target = out if out is not None else self.dest
         if target is None:
             like = sources[0].view if sources else None
@@ -204,7 +210,7 @@ class Chain:
                 at = place(array.view.device)
                 raise ValueError(f"the operand of operation {i} lies on {at}, the chain runs on {place(device)}")
         check_overlap(plan, [*sources, *self.operands.values()], dests)
-        return Request(variant, extents, sources, dests, self.operands, target, device)
+        return Request(variant, extents, result, values, sources, dests, self.operands, target, device)
 
     def bind_dests(self, target: Any, variant: Variant, result: Extents) -> list[Array]:
         """See the output, one array or one per channel, in the layout of the chain's write."""

@@ -6,6 +6,7 @@ at import time, nothing beyond the standard library.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 __all__ = ["BASES", "DType", "Folded", "fold_shape", "parse_dtype"]
@@ -124,11 +125,11 @@ class DType:
 
     def with_base(self, base: str) -> DType:
         """The same channels on another base."""
-        return DType(base, self.channels)
+        return _shared(base, self.channels)
 
     def with_channels(self, channels: int) -> DType:
         """The same base with another channel count."""
-        return DType(self.base, channels)
+        return _shared(self.base, channels)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (DType, (self.base, self.channels))
@@ -147,6 +148,11 @@ class DType:
 
     def __repr__(self) -> str:
         return f"fkl.DType({self.base!r}, {self.channels})"
+
+
+@lru_cache(maxsize=64)
+def _shared(base: str, channels: int) -> DType:
+    return DType(base, channels)
 
 
 def _unknown(name: object) -> str:

@@ -95,7 +95,7 @@ class GpuChain(Chain):
         from fkl.runtime.launch import Launch
 
         plan = request.variant.plan
-        block = fill(plan, request.extents, request.sources, request.dests, request.operands)
+        block = fill(plan, request.result, request.values, request.sources, request.dests, request.operands)
         single = len(request.sources) == 1 and not plan.plane_slots and plan.read.layout != "yuv"  # type: ignore[attr-defined]
         return Launch(
             request.variant.library(request.device),

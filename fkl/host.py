@@ -68,7 +68,7 @@ class HostChain(Chain):
             raise ValueError('target="cpu" runs at once and takes no stream')
         request = self.request(x, out)
         plan = request.variant.plan
-        block = fill(plan, request.extents, request.sources, request.dests, request.operands)
+        block = fill(plan, request.result, request.values, request.sources, request.dests, request.operands)
         if 0 not in block.walk[:3]:
             code = host_function(request.variant.source, self.fast_math)
             run_block(code, block.data, block.table, plan.table_offset, block.walk)

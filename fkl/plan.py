@@ -80,6 +80,8 @@ class Plan(NamedTuple):
         Bytes of such a record, and how many the block itself holds.
     table_offset : int
         Offset of the table's address in the block; the inline records follow it.
+    elementwise : bool
+        Whether output pixel (x, y, z) depends on input pixel (x, y, z) alone.
     pixels : int
         Pixels a thread moves at once: neighbours in a row, or, if the chain is not elementwise, in a column.
     math : str
@@ -99,6 +101,7 @@ class Plan(NamedTuple):
     plane_size: int
     inline_planes: int
     table_offset: int
+    elementwise: bool
     pixels: int
     math: str
     source_align: int
@@ -133,11 +136,6 @@ class Plan(NamedTuple):
     def last_level(self) -> int:
         """The first operation after the read or the last geometry."""
         return max(i for i, op in enumerate(self.ops) if op.role in ("read", "geometry")) + 1
-
-    @property
-    def elementwise(self) -> bool:
-        """Whether output pixel (x, y, z) depends on input pixel (x, y, z) alone."""
-        return all(op.role != "geometry" for op in self.ops) and self.read.layout != "yuv"  # type: ignore[attr-defined]
 
     @property
     def operands(self) -> tuple[int, ...]:
@@ -325,16 +323,17 @@ def make_plan(ops: tuple[Operation, ...], dtype: DType, *, listed: bool = False,
     size = table_offset + (8 + inline_planes * plane_size if plane_size else 0)
     target = block.slots[0]
     source = next(slot for slot in (*planes.slots, *block.slots) if slot.op == 0)
-    if any(op.role == "geometry" for op in ops) or ops[0].layout == "yuv":  # type: ignore[attr-defined]
+    elementwise = all(op.role != "geometry" for op in ops) and ops[0].layout != "yuv"  # type: ignore[attr-defined]
+    if not elementwise:
         # Two where that does not make much more text to compile: at most one level of taps, few operations, and pixels
-        # that are read from one place.
-        two = fused and depth < 2 and taps <= 4 and len(ops) <= 16 and ops[0].layout != "yuv"  # type: ignore[attr-defined]
+        # that are read from one place. Planes with records of their own are small, and many threads hide more than they share.
+        two = fused and depth < 2 and taps <= 4 and len(ops) <= 16 and ops[0].layout != "yuv" and not plane_size  # type: ignore[attr-defined]
         pixels, source_align, target_align = 2 if two else 1, 1, 1
     else:
         pixels, source_align, target_align = _width(ops, lowered, fused=fused)
     return Plan(
         ops, tuple(dtypes), tuple(lowered), tuple(block.slots), size, source, target, tuple(planes.slots), plane_size,
-        inline_planes, table_offset, pixels, math, source_align, target_align,
+        inline_planes, table_offset, elementwise, pixels, math, source_align, target_align,
     )  # fmt: skip
 
 

@@ -26,6 +26,9 @@ _lock = threading.Lock()
 _libraries: OrderedDict[tuple[str, bool, tuple[int, int]], Library] = OrderedDict()
 #: Code loaded on the host: (source, fast_math) -> HostLibrary. Never unloaded.
 _host: dict[tuple[str, bool], Any] = {}
+#: Plans and their texts by the forms of the operations (`Operation.form`).
+_plans: dict[tuple[Any, ...], tuple[Plan, str]] = {}
+_MOST_PLANS = 256
 
 
 def _limit() -> int:
@@ -34,6 +37,22 @@ def _limit() -> int:
     if not text.isdecimal():
         raise ValueError(f"FKL_MODULE_CACHE must be a whole number, got {text!r}")
     return int(text)
+
+
+def _planned(ops: tuple[Operation, ...], dtype: DType, listed: bool, fused: bool) -> tuple[Plan, str]:
+    """The plan of a chain and its text; those of a chain of the same form with other values are taken over."""
+    key = (tuple(op.form for op in ops), dtype, listed, fused)
+    found = _plans.get(key)
+    if found is not None:
+        return found[0]._replace(ops=ops), found[1]
+    plan = make_plan(ops, dtype, listed=listed, fused=fused)
+    source = generate(plan)
+    if None not in key[0]:
+        if len(_plans) >= _MOST_PLANS:
+            _plans.clear()
+        # Without the operations, which hold arrays.
+        _plans[key] = plan._replace(ops=()), source
+    return plan, source
 
 
 class Variant:
@@ -62,8 +81,7 @@ class Variant:
     __slots__ = ("fast_math", "plan", "source")
 
     def __init__(self, ops: tuple[Operation, ...], dtype: DType, fast_math: bool, listed: bool, fused: bool) -> None:
-        self.plan: Plan = make_plan(ops, dtype, listed=listed, fused=fused)
-        self.source = generate(self.plan)
+        self.plan, self.source = _planned(ops, dtype, listed, fused)
         self.fast_math = fast_math
 
     @property

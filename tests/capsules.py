@@ -61,6 +61,9 @@ class Producer:
             self._managed.major, self._managed.flags = major, flags
         self._name = b"dltensor_versioned" if versioned else b"dltensor"
 
+    #: How often the deleter ran; on the class, for the collector may take the object's own dictionary first.
+    deleted = 0
+
     def _delete(self, _):
         self.deleted += 1
 

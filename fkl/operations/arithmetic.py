@@ -46,6 +46,10 @@ class Binary(Elementwise):
         else:
             self.value = numbers_tuple(value, name)
 
+    @property
+    def form(self) -> tuple[Any, ...] | None:
+        return (type(self),) if self.operand is None else None
+
     def lower(self, dtype: DType) -> Lowered:
         self.check(dtype)
         math = "{m}" if self.quotient and dtype.is_float and dtype.itemsize <= 4 else ""
@@ -74,6 +78,10 @@ class Unary(Elementwise):
     """``f(x)``, without values."""
 
     function: ClassVar[str]
+
+    @property
+    def form(self) -> tuple[Any, ...] | None:
+        return (type(self),)
 
     def lower(self, dtype: DType) -> Lowered:
         self.check(dtype)

@@ -108,6 +108,11 @@ class Operation:
         """
         return ()
 
+    @property
+    def form(self) -> tuple[Any, ...] | None:
+        """All that `lower` and `bounds` look at besides their argument: chains of equal forms share a plan. None: no sharing."""
+        return None
+
     def bounds(self, before: Bounds) -> Bounds | None:
         """What is known of float32 results if that much is known of what they are made of, and values are moderate."""
         return None

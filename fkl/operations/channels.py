@@ -54,6 +54,10 @@ class VectorReorder(_Channels):
                 f"{article(dtype.channels, 'channel')} ({dtype})".replace("indexs", "indices")
             )
 
+    @property
+    def form(self) -> tuple[Any, ...] | None:
+        return type(self), self.indices
+
     def lower(self, dtype: DType) -> Lowered:
         self._check_count(dtype)
         spelled = ", ".join(map(str, self.indices))

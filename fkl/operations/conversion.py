@@ -30,6 +30,10 @@ class Cast(Elementwise):
     def __init__(self, to: Any) -> None:
         self.to = parse_dtype(to)
 
+    @property
+    def form(self) -> tuple[Any, ...] | None:
+        return type(self), self.to.name
+
     def lower(self, dtype: DType) -> Lowered:
         if self.to.channels not in (1, dtype.channels):
             raise TypeError(

@@ -51,6 +51,10 @@ class TensorRead(Read):
         """The C++ type that loads a pixel."""
         return f"Packed<{dtype.ctype}, {dtype.channels}>"
 
+    @property
+    def form(self) -> tuple[Any, ...] | None:
+        return (type(self),)
+
     def lower(self, dtype: DType) -> Lowered:
         return Lowered("", (IMAGE_FIELD,), dtype)
 

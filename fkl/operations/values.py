@@ -68,9 +68,9 @@ def scalar_bytes(base: str, value: int | float | bool, what: str) -> bytes:
     ValueError
         A value that an integer type cannot hold, or a finite one beyond a float type's range.
     """
-    dtype = DType(base)
-    if dtype.is_float:
+    if base in ("float32", "float64", "float16", "bfloat16"):
         return _float_bytes(base, value, what)
+    dtype = DType(base)
     if dtype.is_bool:
         if value not in (0, 1):
             raise ValueError(f"{what}: {value!r} is no bool; use True or False")

@@ -36,6 +36,10 @@ class TensorWrite(Write):
         """The C++ type that stores a pixel."""
         return f"Packed<{dtype.ctype}, {dtype.channels}>"
 
+    @property
+    def form(self) -> tuple[Any, ...] | None:
+        return (type(self),)
+
     def lower(self, dtype: DType) -> Lowered:
         return Lowered("", (IMAGE_FIELD,), dtype)
 

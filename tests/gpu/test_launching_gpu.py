@@ -347,6 +347,37 @@ def test_jax_arrays():
     assert (jax.numpy.from_dlpack(y) == x * 2).all()
 
 
+def test_numba_arrays_streams_and_kernels():
+    cuda = pytest.importorskip("numba.cuda")
+    host = np.arange(24, dtype=np.float32).reshape(4, 6)
+    x, out = cuda.to_device(host), cuda.device_array((4, 6), np.float32)
+    k = chain()
+    assert k(x, out=out) is out and np.array_equal(out.copy_to_host(), host * 2)
+    bound = fkl.compose(fkl.TensorRead(x), fkl.Mul(3.0), fkl.TensorWrite(out))
+    s = cuda.stream()
+    bound(stream=s)
+    s.synchronize()
+    assert np.array_equal(out.copy_to_host(), host * 3)
+
+    @cuda.jit
+    def add_slowly(a, value):
+        i = cuda.grid(1)
+        if i < a.size:
+            for _ in range(20000):
+                a[i // 6, i % 6] += value
+
+    # An array that lives on a stream says so in its interface, and the call waits for what is queued there.
+    y = cuda.to_device(np.zeros((4, 6), np.float32), stream=s)
+    s.synchronize()
+    add_slowly[1, 32, s](y, np.float32(1.0))
+    z = k(y)
+    assert np.array_equal(cuda.as_cuda_array(z).copy_to_host(), np.full((4, 6), 40000, np.float32))
+    # Its kernels take what fkl allocates.
+    add_slowly[1, 32](cuda.as_cuda_array(z), np.float32(0.5))
+    cuda.synchronize()
+    assert np.array_equal(z.to_numpy(), np.full((4, 6), 50000, np.float32))
+
+
 def test_data_loader_workers_spawn():
     """Workers of a DataLoader are processes that compose for themselves."""
     from loader_of_images import Images
