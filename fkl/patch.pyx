@@ -30,6 +30,8 @@ cdef class Place:
     """One field of the block: a number for each channel of a type."""
 
     cdef Py_ssize_t offset
+    #: Where their reciprocals lie, -1 if they have none.
+    cdef Py_ssize_t reciprocals
     cdef int base
     cdef int channels
     #: Whether the kernel takes values for moderate ones.
@@ -54,9 +56,21 @@ cdef class Patch:
             for place in self.places:
                 size = _pack(place, value, self.nonzero, data)
                 memcpy(launch.block + place.offset, data, size)
+                if place.reciprocals >= 0:
+                    _reciprocals(data, place.channels, launch.block + place.reciprocals)
             launch.stale = True
             launch.version += 1
         return True
+
+
+cdef void _reciprocals(const unsigned char* data, int channels, unsigned char* out) noexcept:
+    """As fkl.operations.arithmetic.reciprocals: the conversion of an out of range double gives an infinity."""
+    cdef float single
+    cdef int i
+    for i in range(channels):
+        memcpy(&single, data + 4 * i, 4)
+        single = <float>(1.0 / <double>single)
+        memcpy(out + 4 * i, &single, 4)
 
 
 cdef int _pack(Place place, object value, bint nonzero, unsigned char* data) except -1:
@@ -143,14 +157,15 @@ cdef dict find_patches(object chain, tuple names):
     found = {}
     others = set()
     plan = chain.variant(chain.read.dtype if chain.generates else chain.source.surface.dtype).plan
-    slots = {slot.op: slot for slot in plan.slots}
+    slots = {(slot.op, slot.number): slot for slot in plan.slots}
     for i, (name, op) in enumerate(zip(names, plan.ops)):
         if not getattr(op, "plain", False) or op.operand is not None:
             others.add(name)
             continue
         place = Place.__new__(Place)
-        place.offset, place.base, place.channels = slots[i].offset, plan.dtypes[i].code, plan.dtypes[i].channels
+        place.offset, place.base, place.channels = slots[i, 0].offset, plan.dtypes[i].code, plan.dtypes[i].channels
         place.bounded = plan.bounded
+        place.reciprocals = slots[i, 1].offset if (i, 1) in slots else -1
         if name not in found:
             patch = Patch.__new__(Patch)
             patch.places, patch.nonzero = [], op.nonzero

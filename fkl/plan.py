@@ -168,7 +168,9 @@ class Plan(NamedTuple):
         if not self.bounded:
             return False
         slots = [s for s in (*self.slots, *self.plane_slots) if s.op > 0 and s.field.ctype.startswith("pixel<f32")]
-        return moderate((values[s.op][s.number], getattr(self.ops[s.op], "nonzero", False)) for s in slots)
+        divisors = [getattr(self.ops[s.op], "nonzero", False) for s in slots]
+        # Of divisors the first field; the other holds their reciprocals.
+        return moderate((values[s.op][s.number], d) for s, d in zip(slots, divisors, strict=True) if not d or s.number == 0)
 
     @property
     def bounded(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from typing import Any, ClassVar
 
 from fkl.bounds import LEAST, MOST, Bounds
@@ -52,13 +54,13 @@ class Binary(Elementwise):
 
     def lower(self, dtype: DType) -> Lowered:
         self.check(dtype)
-        math = "{m}" if self.quotient and dtype.is_float and dtype.itemsize <= 4 else ""
+        how = "{m}" if self.quotient and dtype.is_float and dtype.itemsize <= 4 else ""
         if self.operand is not None:
             if not self.reads:
                 raise TypeError(f"{type(self).__name__} takes numbers, not a read")
             load = f"Packed<{dtype.ctype}, {dtype.channels}>::load({{0}}, x, y, z)"
-            return Lowered(f"auto {{y}} = {self.function}({{x}}, {load}{math});", (Field("Image", 32, 8),), dtype, 2)
-        return Lowered(f"auto {{y}} = {self.function}({{x}}, {{0}}{math});", (pixel_field(dtype),), dtype)
+            return Lowered(f"auto {{y}} = {self.function}({{x}}, {load}{how});", (Field("Image", 32, 8),), dtype, 2)
+        return Lowered(f"auto {{y}} = {self.function}({{x}}, {{0}}{how});", (pixel_field(dtype),), dtype)
 
     def values(self, dtype: DType, extents: Extents) -> tuple[bytes, ...]:
         if self.operand is not None:
@@ -133,6 +135,18 @@ class Mul(Binary):
         return before.scaled(LEAST, LEAST - 23, MOST) if self.operand is None else None
 
 
+def reciprocals(divisors: bytes) -> bytes:
+    """The correctly rounded reciprocal of every float32; of what is too small for that, an infinity."""
+    out = []
+    for (value,) in struct.iter_unpack("<f", divisors):
+        try:
+            # No reciprocal of 24 bits lies so near to the middle of two floats that rounding twice would matter.
+            out.append(struct.pack("<f", 1.0 / value))
+        except (OverflowError, ZeroDivisionError):
+            out.append(struct.pack("<f", math.copysign(math.inf, value)))
+    return b"".join(out)
+
+
 class Div(Binary):
     """``x / value``: IEEE for floats, truncated toward zero for integers (MIN / -1 gives MIN).
 
@@ -158,6 +172,19 @@ class Div(Binary):
         parts: tuple[Any, ...] = self.value if isinstance(self.value, tuple) else (self.value,)
         if any(v == 0 for v in parts):
             raise ValueError(f"Div: a divisor is zero in {self.value!r}")
+
+    def lower(self, dtype: DType) -> Lowered:
+        if self.operand is not None or dtype.base != "float32":
+            return super().lower(dtype)
+        # The divisors' reciprocals are made once, here, and not by every thread.
+        field = pixel_field(dtype)
+        return Lowered("auto {y} = div_by({x}, {0}, {1}{m});", (field, field), dtype)
+
+    def values(self, dtype: DType, extents: Extents) -> tuple[bytes, ...]:
+        fields = super().values(dtype, extents)
+        if self.operand is not None or dtype.base != "float32":
+            return fields
+        return *fields, reciprocals(fields[0])
 
     def bounds(self, before: Bounds) -> Bounds | None:
         return before.over_moderate() if self.operand is None else None

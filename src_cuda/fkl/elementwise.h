@@ -55,6 +55,17 @@ FKL_FN pixel<T, C> div(pixel<T, C> a, pixel<T, C> b, Math& math) {
   return a;
 }
 
+// By values that come with their reciprocals.
+template <int C, class Math>
+FKL_FN pixel<f32, C> div_by(pixel<f32, C> a, pixel<f32, C> b, pixel<f32, C> r, Math& math) {
+  FKL_CHANNELS(c, C) a.v[c] = quotient(a.v[c], b.v[c], r.v[c], math);
+  return a;
+}
+template <int C>
+FKL_FN pixel<f32, C> div_by(pixel<f32, C> a, pixel<f32, C> b, pixel<f32, C>) {
+  return div(a, b);
+}
+
 template <class T, int C>
 FKL_FN pixel<T, C> max_(pixel<T, C> a, pixel<T, C> b) {
   using N = number<T>;

@@ -37,7 +37,8 @@ template <> struct Word<4> { typedef u32 type; };
 template <> struct Word<2> { typedef u16 type; };
 template <> struct Word<1> { typedef u8 type; };
 
-// N values of T moved as the widest words that divide them; the address is aligned to that word.
+// N values of T moved as the widest words that divide them; the address is aligned to that word. Whole images stream by:
+// what is touched once is the first to leave the caches.
 template <class T, int N>
 union Run {
   enum { bytes = int(sizeof(T)) * N, word = word_size<int(sizeof(T)) * N>, count = bytes / word, stride = count | 1 };
@@ -47,11 +48,11 @@ union Run {
 
   __device__ __forceinline__ void load(const u8* at) {
     FKL_UNROLL
-    for (int i = 0; i < bytes / word; ++i) words[i] = reinterpret_cast<const W*>(at)[i];
+    for (int i = 0; i < bytes / word; ++i) words[i] = __ldcs(reinterpret_cast<const W*>(at) + i);
   }
   __device__ __forceinline__ void store(u8* at) const {
     FKL_UNROLL
-    for (int i = 0; i < bytes / word; ++i) reinterpret_cast<W*>(at)[i] = words[i];
+    for (int i = 0; i < bytes / word; ++i) __stcs(reinterpret_cast<W*>(at) + i, words[i]);
   }
 
   // A thread with several words leaves gaps between its neighbours' at every instruction. A warp moves word after word
@@ -62,7 +63,7 @@ union Run {
     FKL_UNROLL
     for (u32 i = 0; i < count; ++i) {
       const u32 w = i * 32 + lane;
-      stage[w / count * stride + w % count] = reinterpret_cast<const W*>(first)[w];
+      stage[w / count * stride + w % count] = __ldcs(reinterpret_cast<const W*>(first) + w);
     }
     __syncwarp();
     FKL_UNROLL
@@ -77,7 +78,7 @@ union Run {
     FKL_UNROLL
     for (u32 i = 0; i < count; ++i) {
       const u32 w = i * 32 + lane;
-      reinterpret_cast<W*>(first)[w] = stage[w / count * stride + w % count];
+      __stcs(reinterpret_cast<W*>(first) + w, stage[w / count * stride + w % count]);
     }
   }
 };
