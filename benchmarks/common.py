@@ -103,7 +103,7 @@ def text_of(ops, fast_math: bool = False) -> tuple[bytes, bytes, list[int]]:
     from fkl.runtime.driver import driver_version
 
     _, request = GpuChain(check_chain(ops), fast_math, None).bind()
-    block = fill(request.variant.plan, request.extents, request.sources, request.dests, request.operands)
+    block = fill(request.variant.plan, request.result, request.values, request.sources, request.dests, request.operands)
     image = binary(request.variant.source, compute_capability(0), fast_math=fast_math, driver_major=driver_version() // 1000)
     return image, bytes(block.data), list(block.grid[:5])
 
