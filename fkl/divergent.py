@@ -54,13 +54,13 @@ def lay_out(plans: tuple[Plan, ...]) -> DivergentLayout:
     """
     block, planes = Structure(HEAD), Structure(8)
     owners: dict[str, tuple[int, Slot]] = {}
-    block.add(0, "dst", plans[0].target.field)
+    block.add(0, "dst", plans[0].target.field, 0)
     for i, plan in enumerate(plans):
         for slots, to in ((plan.slots, block), (plan.plane_slots, planes)):
             for slot in slots:
                 if slot is not plan.target:
                     name = f"c{i}_{slot.name}"
-                    to.add(slot.op, name, slot.field)
+                    to.add(slot.op, name, slot.field, slot.number)
                     owners[name] = (i, slot)
     plane_size = planes.size(8)
     inline = INLINE_TABLE // plane_size

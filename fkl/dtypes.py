@@ -200,6 +200,7 @@ def parse_dtype(spec: object) -> DType:
     return _parse_name(name)
 
 
+@lru_cache(maxsize=128)
 def _parse_name(text: str) -> DType:
     if text in _ITEMSIZE:
         return DType(text)

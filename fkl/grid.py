@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import NamedTuple
 
 __all__ = ["BLOCK", "EMPTY", "Grid", "launch_grid"]
@@ -34,6 +35,7 @@ class Grid(NamedTuple):
 EMPTY = Grid(0, 0, 0, 0, 0, 0, 0)
 
 
+@lru_cache(maxsize=256)
 def launch_grid(width: int, height: int, planes: int, pixels: int = 1) -> Grid:
     """The grid for an output of this size.
 

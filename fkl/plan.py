@@ -47,17 +47,14 @@ INLINE_TABLE = 3584
 
 
 class Slot(NamedTuple):
-    """A placed field: the operation it belongs to, its name, and its offset in the block (or in a plane's record)."""
+    """A placed field: the operation it belongs to, its name, its offset in the block (or in a plane's record), and which of
+    its operation's fields it is."""
 
     op: int
     name: str
     field: Field
     offset: int
-
-    @property
-    def number(self) -> int:
-        """Which of its operation's fields it is."""
-        return 0 if self.name in ("src", "dst") else int(self.name.rpartition("_")[2])
+    number: int
 
 
 class Plan(NamedTuple):
@@ -86,6 +83,8 @@ class Plan(NamedTuple):
         Pixels a thread moves at once: neighbours in a row, or, if the chain is not elementwise, in a column.
     math : str
         How quotients of the last level are made on the GPU: the name of a struct in quotient.h.
+    watched : tuple of (int, int, bool)
+        The float32 fields that it takes for moderate: operation, which of its fields, whether it holds divisors.
     source_align, target_align : int
         Alignment in bytes that its widest words need of addresses and strides on each side.
     """
@@ -104,6 +103,7 @@ class Plan(NamedTuple):
     elementwise: bool
     pixels: int
     math: str
+    watched: tuple[tuple[int, int, bool], ...]
     source_align: int
     target_align: int
 
@@ -165,12 +165,7 @@ class Plan(NamedTuple):
 
     def moderate(self, values: Sequence[tuple[bytes, ...]]) -> bool:
         """Whether the values keep quotients within what ``math`` takes for granted."""
-        if not self.bounded:
-            return False
-        slots = [s for s in (*self.slots, *self.plane_slots) if s.op > 0 and s.field.ctype.startswith("pixel<f32")]
-        divisors = [getattr(self.ops[s.op], "nonzero", False) for s in slots]
-        # Of divisors the first field; the other holds their reciprocals.
-        return moderate((values[s.op][s.number], d) for s, d in zip(slots, divisors, strict=True) if not d or s.number == 0)
+        return self.bounded and moderate((values[op][number], divisors) for op, number, divisors in self.watched)
 
     @property
     def bounded(self) -> bool:
@@ -200,8 +195,10 @@ class Plan(NamedTuple):
                     for z in range(count)
                 ]
                 out.append(tuple(b"".join(column) for column in zip(*rows, strict=True)))
-            else:
+            elif self.lowered[i].fields:
                 out.append(located(i, op, op.values, self.dtypes[i], extents))
+            else:
+                out.append(())
             extents = after
         if reads > MOST_READS:
             _warn_of_reads(reads, [op for op in self.ops if isinstance(op, Geometry)])
@@ -318,7 +315,7 @@ def make_plan(ops: tuple[Operation, ...], dtype: DType, *, listed: bool = False,
     for i in (len(ops) - 1, *range(len(ops) - 1)):
         for k, field in enumerate(lowered[i].fields):
             name = "dst" if i == len(ops) - 1 else "src" if i == 0 else f"v{i}_{k}"
-            (planes if field.per_plane else block).add(i, name, field)
+            (planes if field.per_plane else block).add(i, name, field, k)
     plane_size = planes.size(8)
     inline_planes = INLINE_TABLE // plane_size if plane_size else 0
     table_offset = block.size(8)
@@ -333,9 +330,13 @@ def make_plan(ops: tuple[Operation, ...], dtype: DType, *, listed: bool = False,
         pixels, source_align, target_align = 2 if two else 1, 1, 1
     else:
         pixels, source_align, target_align = _width(ops, lowered, fused=fused)
+    placed = [s for s in (*block.slots, *planes.slots) if s.op > 0 and s.field.ctype.startswith("pixel<f32")]
+    divides = [bool(getattr(ops[s.op], "nonzero", False)) for s in placed]
+    # Of divisors the first field; the other holds their reciprocals.
+    watched = tuple((s.op, s.number, d) for s, d in zip(placed, divides, strict=True) if not d or s.number == 0)
     return Plan(
         ops, tuple(dtypes), tuple(lowered), tuple(block.slots), size, source, target, tuple(planes.slots), plane_size,
-        inline_planes, table_offset, elementwise, pixels, math, source_align, target_align,
+        inline_planes, table_offset, elementwise, pixels, math, watched, source_align, target_align,
     )  # fmt: skip
 
 
@@ -353,9 +354,9 @@ class Structure:
         self.slots: list[Slot] = []
         self.end = head
 
-    def add(self, op: int, name: str, field: Field) -> None:
+    def add(self, op: int, name: str, field: Field, number: int) -> None:
         offset = -(-self.end // field.align) * field.align
-        self.slots.append(Slot(op, name, field, offset))
+        self.slots.append(Slot(op, name, field, offset, number))
         self.end = offset + field.size
 
     def size(self, align: int) -> int:
