@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,7 @@ def test_stub_and_lazy_table_name_the_same_things():
 def test_import_is_lean():
     code = """
 import sys
+import sysconfig
 before = set(sys.modules)
 import fkl
 heavy = {m.partition(".")[0] for m in set(sys.modules) - before} & {"numpy", "torch", "cupy", "ctypes", "cuda", "platformdirs", "asyncio"}
@@ -129,3 +131,11 @@ def test_the_table_of_operations_is_up_to_date():
 def test_every_cython_module_has_a_stub():
     for path in PACKAGE.rglob("*.pyx"):
         assert path.with_suffix(".pyi").exists(), path.relative_to(ROOT)
+
+
+@pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="for free-threaded interpreters")
+def test_no_extension_brings_the_lock_back():
+    extensions = ["fkl.kernel", "fkl.sequence", "fkl.patch", "fkl.repeat", "fkl.runtime.buffer", "fkl.runtime.launch", "fkl.runtime.stream"]
+    code = f"import sys, {', '.join(extensions)}; assert not sys._is_gil_enabled()"
+    done = subprocess.run([sys.executable, "-P", "-W", "error", "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
