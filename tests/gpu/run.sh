@@ -26,10 +26,15 @@ failed=0   # what fails does not keep the rest from running
 check=(python -m pytest -q -c "$root/pyproject.toml" --rootdir "$root" -p no:cacheprovider)
 if [ "${FKL_MEMCHECK:-}" = 1 ]; then
   # Every operation, of its types every twelfth. The first pass fills the cache: what is checked is what runs, not NVRTC.
+  # A summary for each file, and first the files that no other covers, so that a time limit costs the least.
   export FKL_EVERY=${FKL_EVERY:-12}
-  checked=("$root"/tests/gpu/test_{catalogue_gpu,matrix_gpu,quotients_gpu,contract}.py)
+  checked=("$root"/tests/gpu/test_{contract,catalogue_gpu,matrix_gpu,quotients_gpu}.py)
   "${check[@]}" "${checked[@]}" "$@" 2>&1 | tail -3
-  compute-sanitizer --tool memcheck --error-exitcode 9 "${check[@]}" "${checked[@]}" "$@" 2>&1 | tee memcheck.log | tail -8
+  : > memcheck.log
+  for file in "${checked[@]}"; do
+    echo "== $(basename "$file")" | tee -a memcheck.log
+    compute-sanitizer --tool memcheck --error-exitcode 9 "${check[@]}" "$file" "$@" 2>&1 | tee -a memcheck.log | tail -4 || failed=1
+  done
 else
   "${check[@]}" "$root/tests/gpu" "$@" 2>&1 | tee tests.log || failed=1
 fi
