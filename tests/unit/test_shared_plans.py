@@ -5,9 +5,12 @@ import weakref
 
 import numpy as np
 import pytest
+from matrix import every
+from oracle import BASES
 
 import fkl
 import fkl.variant
+from fkl.bounds import Bounds
 from fkl.dtypes import DType
 from fkl.plan import check_chain
 from fkl.variant import Variant
@@ -69,3 +72,23 @@ def test_the_memory_for_plans_is_bounded(monkeypatch):
     for count in range(1, 9):
         variant(*[fkl.Abs()] * count, dtype="int8")
     assert len(fkl.variant._plans) <= 3
+
+
+def test_equal_forms_are_spelled_alike():
+    """Over all operations of the matrix: what has one form has one spelling and one rule of bounds in every type that takes it."""
+    found = {}
+    for case in every():
+        for op in case.ops:
+            form = op.form
+            if form is None:
+                continue
+            for base in BASES:
+                for channels in (1, 3):
+                    dtype = DType(base, channels)
+                    try:
+                        low = op.lower(dtype)
+                    except (TypeError, ValueError):
+                        low = None
+                    spelled = (low, op.bounds(Bounds(0, 0, 8)), op.bounds(Bounds(-3, -5, 9, True)), op.nonzero if hasattr(op, "nonzero") else None)
+                    assert found.setdefault((form, dtype), spelled) == spelled, (op, dtype)
+    assert len({form[0] for form, _ in found}) > 20
