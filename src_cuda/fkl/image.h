@@ -45,19 +45,12 @@ union Run {
   T value[N];
   W words[bytes / word];
 
-  // What is written, and what is read in words below 16 bytes, is the first to leave the caches. (The same for loads of 16
-  // bytes, or for words that a warp hands around, costs up to a third of the speed of some copies.)
   __device__ __forceinline__ void load(const u8* at) {
     FKL_UNROLL
-    for (int i = 0; i < bytes / word; ++i) {
-      const W* const from = reinterpret_cast<const W*>(at) + i;
-      if constexpr (word < 16) {
-        words[i] = __ldcs(from);
-      } else {
-        words[i] = *from;
-      }
-    }
+    for (int i = 0; i < bytes / word; ++i) words[i] = reinterpret_cast<const W*>(at)[i];
   }
+  // What is written is the first to leave the caches. (The same for loads, or for words that a warp hands around, costs up to
+  // a third of the speed of some copies.)
   __device__ __forceinline__ void store(u8* at) const {
     FKL_UNROLL
     for (int i = 0; i < bytes / word; ++i) __stcs(reinterpret_cast<W*>(at) + i, words[i]);

@@ -81,7 +81,6 @@ def test_stub_and_lazy_table_name_the_same_things():
 def test_import_is_lean():
     code = """
 import sys
-import sysconfig
 before = set(sys.modules)
 import fkl
 heavy = {m.partition(".")[0] for m in set(sys.modules) - before} & {"numpy", "torch", "cupy", "ctypes", "cuda", "platformdirs", "asyncio"}

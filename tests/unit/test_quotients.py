@@ -1,9 +1,9 @@
 """The steps of quotient.h with a correctly rounded reciprocal, against division: where an error would show first.
 
-A step's error is below 2^-23 of the quotient's last place, so that only quotients that near to the middle of two floats could be
-rounded to the wrong one. With a dividend X / 2^23 and a divisor D / 2^23 the distance to a middle M is j / (2^25 D), j an
-integer: for every odd D the few X and M with a small j are found by a modular inverse. (Of even divisors j is even, and after
-halving they are odd ones with quotients as far from any middle as theirs are.)
+A quotient X / D of 24-bit integers lies |j| / (2^shift D) from the middle M / 2^shift of two floats, where X 2^shift - M D = j, M is
+odd, and shift is 24 for quotients above 1 and 25 for those below. The steps are off by less than 2^-23 of the quotient's last
+place, which is a |j| of 4: only below that could the wrong neighbour come out. For a divisor 2^twos D' the j are odd multiples of
+2^twos, and the few X and M of each are found by the inverse of D' modulo a power of two.
 """
 
 import struct
@@ -50,18 +50,21 @@ def inverse(d, bits):
 
 
 @pytest.mark.parametrize("shift", [24, 25])
-@pytest.mark.parametrize("j", [1, -1, 3, -3, 5, -5, 7, -7, 9, -9, 11, -11, 13, -13])
-def test_the_quotients_nearest_to_a_middle(shift, j):
-    d = RNG.integers(2**22, 2**23, 200_000, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    # X 2^shift - M D = j, M odd; the quotient is M / 2^shift but for j.
-    mask = np.uint64(2**shift - 1)
-    m = (np.uint64(-j % 2**shift) * inverse(d, shift)) & mask
-    if shift == 24:
-        m = m | np.uint64(2**24)  # quotients from 1 to 2: the representative above 2^24
-    x = (m.astype(np.int64) * d.astype(np.int64) + j) >> shift
-    keep = (x >= 2**23) & (x < 2**24) & (m >= 2**24) & (m < 2**25)
-    assert keep.sum() > 10_000
-    x, d = x[keep].astype(np.float32), d[keep].astype(np.float32)
+@pytest.mark.parametrize("twos", [0, 1, 2, 3])
+@pytest.mark.parametrize("odd", [1, -1, 3, -3, 5, -5, 7, -7, 9, -9, 11, -11, 13, -13])
+def test_the_quotients_nearest_to_a_middle(odd, twos, shift):
+    d = RNG.integers(2 ** (22 - twos), 2 ** (23 - twos), 100_000, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    j = odd * 2**twos
+    bits = shift - twos
+    # M is known modulo 2^bits; every M from 2^24 to 2^25 of that kind is one.
+    m = (np.uint64(-odd % 2**bits) * inverse(d, bits)) & np.uint64(2**bits - 1)
+    m = (m[:, None] + np.arange(0, 2**25, 2**bits, dtype=np.uint64)).ravel().astype(np.int64)
+    d = np.repeat(d.astype(np.int64) << twos, 2**25 >> bits)
+    x = (m * d + j) >> shift
+    keep = (m >= 2**24) & (m < 2**25) & (x >= 2**23) & (x < 2**24)
+    m, d, x = m[keep], d[keep], x[keep]
+    assert keep.sum() > 10_000 and np.array_equal((x << shift) - m * d, np.full_like(x, j))
+    x, d = x.astype(np.float32), d.astype(np.float32)
     assert np.array_equal(steps(x, d), x / d)
 
 
