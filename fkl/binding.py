@@ -7,12 +7,12 @@ stands here or in `fkl.layout`, before anything is launched.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fkl.dtypes import DType
 from fkl.grid import EMPTY, Grid, launch_grid
-from fkl.layout import collapse, destination_surface, packed_surface, planar_surface
+from fkl.layout import Surface, collapse, destination_surface, packed_surface, planar_surface
 from fkl.operations.base import Extents, Read, Write
 from fkl.overlap import overlaps
 from fkl.plan import GRID_OFFSET, MODERATE_OFFSET, Plan
@@ -20,7 +20,7 @@ from fkl.video import VideoSurface, video_surface
 
 __all__ = [
     "Array", "Block", "bind_destination", "bind_list", "bind_operand", "bind_pair", "bind_source", "check_operand",
-    "check_overlap", "fill", "image_record", "list_extents", "place", "target_record",
+    "check_overlap", "check_pitches", "fill", "image_record", "list_extents", "place", "target_record",
 ]  # fmt: skip
 
 
@@ -233,6 +233,23 @@ def check_overlap(plan: Plan, sources: Sequence[Array], dests: Sequence[Array]) 
                 )
 
 
+def check_pitches(arrays: Iterable[Array]) -> None:
+    """Refuse rows too far apart for chains with geometry, which multiply 32-bit rows with 32-bit pitches.
+
+    Raises
+    ------
+    ValueError
+        Rows 4 GiB or more apart.
+    """
+    for array in arrays:
+        s = array.surface
+        if isinstance(s, Surface) and s.extents.height > 1 and s.pitch >= 2**32:
+            raise ValueError(
+                f"the rows of an array of shape {tuple(array.view.shape)} lie {s.pitch} bytes apart: a chain with geometry, or one "
+                "of several, takes pitches below 2^32 bytes"
+            )
+
+
 def fill(
     plan: Plan, out: Extents, values: list[tuple[bytes, ...]], sources: Sequence[Array], dests: Sequence[Array],
     operands: Mapping[int, Array],
@@ -260,15 +277,17 @@ def fill(
         shared = [a.surface for a in operands.values()]
         surfaces += [s._replace(plane=0) if s.extents.planes == 1 and out.planes > 1 else s for s in shared]
         walk = collapse(out, surfaces, planes=not plan.plane_slots)[0]
+    else:
+        check_pitches((*sources, *dests, *operands.values()))
     data = bytearray(plan.size)
     struct.pack_into("<qqq", data, 0, walk.width, walk.height, walk.planes)
     for slot in plan.slots:
         if slot is plan.target:
             raw = target_record(plan, dests)
         elif slot is plan.source and sources:
-            raw = image_record(sources[0])
+            raw = _shared(sources[0])
         elif slot.op in operands:
-            raw = _operand(operands[slot.op])
+            raw = _shared(operands[slot.op])
         else:
             raw = values[slot.op][slot.number]
         data[slot.offset : slot.offset + slot.field.size] = raw
@@ -276,7 +295,7 @@ def fill(
     if plan.plane_slots:
         table = _plane_table(plan, values, sources if listed else [], out.planes)
         if len(table) <= plan.inline_planes * plan.plane_size:
-            start = plan.table_offset + 8
+            start = plan.table_offset + 16
             data[start : start + len(table)] = table
             table = b""
     wide = plan.elementwise and plan.pixels > 1 and _strides_fit(plan, walk, sources, dests)
@@ -311,14 +330,14 @@ def image_record(array: Array, *, single: bool = False) -> bytes:
     """The record that a read loads through; ``single``: of a plane with an address of its own, without a plane stride."""
     s = array.surface
     if isinstance(s, VideoSurface):
-        return s.record[:40] + bytes(16) + s.record[56:] if single else s.record
+        return s.record[:24] + bytes(16) + s.record[40:] if single else s.record
     if single:
         s = s._replace(plane=0)
     return struct.pack("<Qqqq", array.view.ptr, s.pitch, s.plane, s.channel)
 
 
-def _operand(array: Array) -> bytes:
-    """An operand's record; a single plane serves all planes of the chain."""
+def _shared(array: Array) -> bytes:
+    """The record of a source or an operand; a single plane serves all planes of the chain."""
     return image_record(array, single=array.surface.extents.planes == 1)
 
 

@@ -30,13 +30,13 @@ def generate(plan: Plan) -> str:
     lines = [*_large(plan.size), *(f'#include "{h}"' for h in headers)]
     lines += ["using namespace fkl;", ""]
     if plan.plane_slots:
-        lines.append("struct alignas(8) Plane {")
+        lines.append("struct alignas(16) Plane {")
         lines += [f"  {slot.field.ctype} {slot.name};" for slot in plan.plane_slots]
         lines += ["};", f'static_assert(sizeof(Plane) == {plan.plane_size}, "plane record");', ""]
-    lines += ["struct alignas(8) Params {", "  Extents out;"]
+    lines += ["struct alignas(16) Params {", "  Extents out;"]
     lines += [f"  {slot.field.ctype} {slot.name};" for slot in plan.slots]
     if plan.plane_slots:
-        lines += ["  alignas(8) const Plane* table;", f"  Plane inline_table[{plan.inline_planes}];"]
+        lines += ["  alignas(16) const Plane* table;", f"  Plane inline_table[{plan.inline_planes}];"]
     lines += ["};", f'static_assert(sizeof(Params) == {plan.size}, "parameter block");', ""]
     lines += _scope(bool(plan.plane_slots))
     lines += _chain(plan)
@@ -57,12 +57,12 @@ def generate_divergent(layout: Any) -> str:
     plans = layout.plans
     headers = dict.fromkeys(["fkl/kernel.h", *(h for plan in plans for op in plan.ops for h in op.headers)])
     lines = [*_large(layout.size), *(f'#include "{h}"' for h in headers)]
-    lines += ["using namespace fkl;", "", "struct alignas(8) Plane {", "  i32 which;", "  i32 unused;"]
+    lines += ["using namespace fkl;", "", "struct alignas(16) Plane {", "  i32 which;", "  i32 unused;"]
     lines += [f"  {slot.field.ctype} {slot.name};" for slot in layout.plane_slots]
     lines += ["};", f'static_assert(sizeof(Plane) == {layout.plane_size}, "plane record");', ""]
-    lines += ["struct alignas(8) Params {", "  Extents out;"]
+    lines += ["struct alignas(16) Params {", "  Extents out;"]
     lines += [f"  {slot.field.ctype} {slot.name};" for slot in layout.slots]
-    lines += ["  alignas(8) const Plane* table;", f"  Plane inline_table[{layout.inline_planes}];"]
+    lines += ["  alignas(16) const Plane* table;", f"  Plane inline_table[{layout.inline_planes}];"]
     lines += ["};", f'static_assert(sizeof(Params) == {layout.size}, "parameter block");', ""]
     lines += _scope(True)
     for i, plan in enumerate(plans):
@@ -138,7 +138,7 @@ def _scope(planes: bool) -> list[str]:
     return [
         "struct Scope {", "  const Params& all;", "  Plane plane;", "};",
         "FKL_FN Scope scope(const Params& p, i64 z) {",
-        "  return {p, (p.table ? p.table : p.inline_table)[z]};", "}", "",
+        "  return {p, fetched((p.table ? p.table : p.inline_table) + z)};", "}", "",
     ]  # fmt: skip
 
 

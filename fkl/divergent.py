@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from fkl.binding import Array, bind_destination, bind_list, check_overlap, image_record, list_extents, place, target_record
+from fkl.binding import Array, bind_destination, bind_list, check_overlap, check_pitches, image_record, list_extents, place, target_record
 from fkl.codegen import generate_divergent
 from fkl.dtypes import DType
 from fkl.gpu import GpuChain
@@ -62,10 +62,10 @@ def lay_out(plans: tuple[Plan, ...]) -> DivergentLayout:
                     name = f"c{i}_{slot.name}"
                     to.add(slot.op, name, slot.field, slot.number)
                     owners[name] = (i, slot)
-    plane_size = planes.size(8)
+    plane_size = planes.size(16)
     inline = INLINE_TABLE // plane_size
-    table_offset = block.size(8)
-    size = table_offset + 8 + inline * plane_size
+    table_offset = block.size(16)
+    size = table_offset + 16 + inline * plane_size
     return DivergentLayout(plans, tuple(block.slots), tuple(planes.slots), owners, size, plane_size, inline, table_offset)
 
 
@@ -134,6 +134,7 @@ class DivergentKernel:
             shape = plan.write.shape(extents, plan.out_dtype)  # type: ignore[attr-defined]
             out = self._sides[0].allocate(arrays[0].view, shape, plan.out_dtype.base, device, handle)
         dests = self._dests(out, plan, extents, arrays)
+        check_pitches((*planes, *dests))
         raw = target_record(plan, dests)
         offset = layout.slots[0].offset
         data[offset : offset + len(raw)] = raw
@@ -251,7 +252,7 @@ class DivergentKernel:
                     raw = rows[origin.op][origin.number][ranks[z] * size : (ranks[z] + 1) * size]
                 table[at + slot.offset : at + slot.offset + size] = raw
         if len(arrays) <= layout.inline_planes:
-            start = layout.table_offset + 8
+            start = layout.table_offset + 16
             data[start : start + len(table)] = table
             return out, data, b""
         return out, data, bytes(table)

@@ -75,6 +75,16 @@ class HostChain(Chain):
         return request.out
 
 
+def _aligned(data: bytes | bytearray) -> Any:
+    """A copy at an address that is a multiple of 16, as the structures of the generated code want it."""
+    import ctypes
+
+    memory = ctypes.create_string_buffer(len(data) + 15)
+    copy = (ctypes.c_char * len(data)).from_buffer(memory, -ctypes.addressof(memory) % 16)
+    copy[:] = bytes(data)
+    return copy
+
+
 def run_block(library: Any, block: bytes | bytearray, table: bytes, table_offset: int, walk: Extents) -> None:
     """Run a compiled chain over its output, in bands over the threads."""
     import ctypes
@@ -82,8 +92,8 @@ def run_block(library: Any, block: bytes | bytearray, table: bytes, table_offset
     from fkl.compiler.threads import run_bands
 
     band = library.function("fkl_band")
-    data = ctypes.create_string_buffer(bytes(block), len(block))
-    records = ctypes.create_string_buffer(table, len(table)) if table else None
+    data = _aligned(block)
+    records = _aligned(table) if table else None
     if records is not None:
         ctypes.c_void_p.from_buffer(data, table_offset).value = ctypes.addressof(records)
     units = -(-walk.width // _CHUNK) * walk.height * walk.planes

@@ -316,10 +316,10 @@ def make_plan(ops: tuple[Operation, ...], dtype: DType, *, listed: bool = False,
         for k, field in enumerate(lowered[i].fields):
             name = "dst" if i == len(ops) - 1 else "src" if i == 0 else f"v{i}_{k}"
             (planes if field.per_plane else block).add(i, name, field, k)
-    plane_size = planes.size(8)
+    plane_size = planes.size(16)
     inline_planes = INLINE_TABLE // plane_size if plane_size else 0
-    table_offset = block.size(8)
-    size = table_offset + (8 + inline_planes * plane_size if plane_size else 0)
+    table_offset = block.size(16)
+    size = table_offset + (16 + inline_planes * plane_size if plane_size else 0)
     target = block.slots[0]
     source = next(slot for slot in (*planes.slots, *block.slots) if slot.op == 0)
     elementwise = all(op.role != "geometry" for op in ops) and ops[0].layout != "yuv"  # type: ignore[attr-defined]

@@ -13,6 +13,10 @@ from fkl.operations.video import VideoFormat
 __all__ = ["VideoSurface", "video_surface"]
 
 
+#: Bits of a pitch that the record holds; with a single row it does not matter.
+_PITCH = 2**32 - 1
+
+
 class VideoSurface(NamedTuple):
     """One surface: the size and type of its pixels, and the record of the parameter block."""
 
@@ -30,6 +34,8 @@ def _rows(view: Any, what: str) -> tuple[int, int, int, int, int]:
         raise ValueError(f"the samples of a row of {what} must lie beside each other, got strides {strides}; make it contiguous")
     pitch = strides[-2] if shape[-2] > 1 else shape[-1] * view.itemsize
     plane = strides[0] if len(shape) == 3 else pitch * shape[-2]
+    if pitch >= 2**32 and shape[-2] > 1:
+        raise ValueError(f"the rows of {what} lie {pitch} bytes apart, ReadYUV takes pitches below 2^32 bytes")
     if pitch < shape[-1] * view.itemsize or plane < 0:
         raise ValueError(f"the rows of {what} overlap or run backwards, strides {strides}; make it contiguous")
     return shape[0] if len(shape) == 3 else 1, shape[-2], shape[-1], plane, pitch
@@ -53,7 +59,7 @@ def video_surface(name: str, fmt: VideoFormat, views: Sequence[Any]) -> VideoSur
         _even(name, width, None, columns % 2 or width % 2)
         first = int(not fmt.swapped)  # where luma lies in a pair of bytes
         u, v = base + 1 - first, base + 3 - first
-        strides = (pitch, pitch, plane, plane, width // 2, height)
+        strides = (plane, plane, pitch & _PITCH, pitch & _PITCH, width // 2, height)
         addresses = (base + first, u, v)
     else:
         chroma_pitch, chroma_plane = pitch, plane
@@ -75,10 +81,10 @@ def video_surface(name: str, fmt: VideoFormat, views: Sequence[Any]) -> VideoSur
             chroma_pitch = pitch // 2
             second = start + ch * chroma_pitch
             u, v = (second, start) if fmt.swapped else (start, second)
-        strides = (pitch, chroma_pitch, plane, chroma_plane, cw, ch)
+        strides = (plane, chroma_plane, pitch & _PITCH, chroma_pitch & _PITCH, cw, ch)
         addresses = (base, u, v)
     extents = Extents(width, height, planes, rank)
-    return VideoSurface(extents, luma.dtype.with_channels(3), struct.pack("<3Q4q3i4x", *addresses, *strides, fmt.shift))
+    return VideoSurface(extents, luma.dtype.with_channels(3), struct.pack("<3Q2q2I3i4x", *addresses, *strides, fmt.shift))
 
 
 def _chroma(name: str, chroma: Any, width: int, height: int, rank: int) -> tuple[int, int, int]:
@@ -94,6 +100,8 @@ def _chroma(name: str, chroma: Any, width: int, height: int, rank: int) -> tuple
             f"({height // 2}, {width // 2}, 2), got {tuple(chroma.shape)}"
         )
     pitch = strides[-2] if shape[-2] > 1 else width * chroma.itemsize
+    if pitch >= 2**32 and shape[-2] > 1:
+        raise ValueError(f"the rows of the chroma lie {pitch} bytes apart, ReadYUV takes pitches below 2^32 bytes")
     return chroma.ptr, strides[0] if rank == 3 else pitch * shape[-2], pitch
 
 

@@ -176,8 +176,10 @@ class ConvertYUVToRGB(_Video):
         kg = 1 - kr - kb
         top, luma_offset, luma, chroma_offset, chroma = self._scales()
         c = top / chroma
+        # As stored: its product with the offset, 0 or a power of two, is exact, and so (Y - offset) * scale is one step.
+        (scale,) = struct.unpack("<f", struct.pack("<f", top / luma))
         return (
-            struct.pack("<8f", luma_offset, chroma_offset, top / luma, 2 * (1 - kr) * c, -2 * kb * (1 - kb) / kg * c,
+            struct.pack("<8f", scale, scale * luma_offset, chroma_offset, 2 * (1 - kr) * c, -2 * kb * (1 - kb) / kg * c,
                         -2 * kr * (1 - kr) / kg * c, 2 * (1 - kb) * c, 0.0),
             *self._alpha(),
         )  # fmt: skip

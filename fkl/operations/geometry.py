@@ -72,7 +72,7 @@ class Crop(Geometry):
         return x, y, w, h
 
     def sample(self, dtype: DType, *, extended: bool, roll: bool) -> Sampled:
-        field = Field("CropRecord", 12, 4, self.rectangles is not None)
+        field = Field("CropRecord", 8, 4, self.rectangles is not None)
         return Sampled("crop<{L}>(p, x, y, z, {0})", (field,), dtype, extended=False)
 
     def plane_values(self, dtype: DType, width: int, height: int, plane: int, extents: Extents) -> tuple[bytes, ...]:
@@ -84,8 +84,7 @@ class Crop(Geometry):
                 f"rectangle {rectangle} (x, y, width, height) reaches outside of the source of {width} x {height} "
                 "(width x height); put a BorderReader before the Crop, or move the rectangle"
             )
-        step = 0 if self.rectangles is not None and extents.planes == 1 else 1
-        return (struct.pack("<3i", x, y, step),)
+        return (struct.pack("<2i", x, y),)
 
     def extents(self, extents: Extents, before: DType, after: DType) -> Extents:
         if self.rectangles is None:
@@ -200,7 +199,7 @@ class Resize(Geometry):
         start = 1 - (offset * size << 32) // length
         if self.centers == "half_pixel":
             start += -(-(size << 32) // (2 * length)) - (0 if self.interp == "nearest" else 1 << 31)
-        return struct.pack("<qqIi", step >> 32, start, step & 0xFFFFFFFF, size)
+        return struct.pack("<qqIi", step >> 32, start, step & 0xFFFFFFFF, size - 1)
 
     def content(self, width: int, height: int) -> tuple[int, int, int, int]:
         """Offset and size of the content, ``(x, y, width, height)``, for a source of this size."""

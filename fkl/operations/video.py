@@ -94,7 +94,7 @@ class ReadYUV(Read):
     def lower(self, dtype: DType) -> Lowered:
         if dtype.base != self.video.base:
             raise TypeError(f"{self.name} surfaces are {self.video.base}, this one is {dtype.base}")
-        return Lowered("", (Field("YuvRecord", 72, 8),), dtype.with_channels(3))
+        return Lowered("", (Field("YuvRecord", 64, 8),), dtype.with_channels(3))
 
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         kwargs = {} if self.chroma == "replicate" else {"chroma": self.chroma, "siting": self.siting}

@@ -115,14 +115,15 @@ FKL_FN pixel<T, 3> from_hsv(const pixel<T, 3>& a) {
   return r;
 }
 
-// A video matrix: luma and chroma offsets, then what multiplies them; see ConvertYUVToRGB.
+// A video matrix: what luma is multiplied by and then lowered by, the offset of chroma, and what multiplies that; see
+// ConvertYUVToRGB.
 struct VideoRecord {
-  f32 luma_offset, chroma_offset, luma, red_v, green_u, green_v, blue_u, alpha;
+  f32 luma, black, chroma_offset, red_v, green_u, green_v, blue_u, alpha;
 };
 
 template <class T>
 FKL_FN pixel<f32, 3> video_to_rgb(const pixel<T, 3>& a, const VideoRecord& m) {
-  const f32 y = (to_float<f32>(a.v[0]) - m.luma_offset) * m.luma;
+  const f32 y = multiply_add(to_float<f32>(a.v[0]), m.luma, -m.black);
   const f32 u = to_float<f32>(a.v[1]) - m.chroma_offset, v = to_float<f32>(a.v[2]) - m.chroma_offset;
   return {{multiply_add(m.red_v, v, y), multiply_add(m.green_v, v, multiply_add(m.green_u, u, y)), multiply_add(m.blue_u, u, y)}};
 }

@@ -46,6 +46,20 @@ static_assert(sizeof(u8) == 1 && sizeof(u16) == 2 && sizeof(u32) == 4 && sizeof(
 static_assert(sizeof(f32) == 4 && sizeof(f64) == 8, "floating-point sizes");
 static_assert(-1 >> 1 == -1, "arithmetic right shift of signed integers");
 
+// a * b + c in one instruction, which the compiler also keeps as it is: written with operators, sums of several addresses are
+// taken apart and added anew. And the pointer to global memory that such a sum is.
+#if FKL_ON_DEVICE
+FKL_FN u64 multiply_wide_add(u32 a, u32 b, u64 c) {
+  u64 r;
+  asm("mad.wide.u32 %0, %1, %2, %3;" : "=l"(r) : "r"(a), "r"(b), "l"(c));
+  return r;
+}
+FKL_FN u8* global_pointer(u64 address) { return static_cast<u8*>(__cvta_global_to_generic(address)); }
+#else
+FKL_FN u64 multiply_wide_add(u32 a, u32 b, u64 c) { return u64(a) * b + c; }
+FKL_FN u8* global_pointer(u64 address) { return reinterpret_cast<u8*>(address); }
+#endif
+
 // Whether two types are one and the same.
 template <class A, class B>
 constexpr bool same = false;

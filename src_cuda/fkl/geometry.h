@@ -11,7 +11,6 @@ namespace fkl {
 
 struct CropRecord {
   i32 x, y;
-  i32 step;  // 0: one source plane for all output planes
 };
 
 // One axis of a resize from `size` pixels. Positions are fixed-point with 32 bits of fraction: exact to 2^-30 for every
@@ -20,7 +19,7 @@ struct Axis {
   i64 step;   // source pixels an output pixel, in units of 2^-32 ...
   i64 start;  // where output pixel 0 lies
   u32 low;    // ... and the step's next 32 bits
-  i32 size;
+  i32 last;   // index of the last source pixel
 };
 
 // What of a letterboxed output is content: columns and rows from the first to before the last.
@@ -64,10 +63,11 @@ FKL_FN f64 ceil_(f64 x) { return __builtin_ceil(x); }
 #endif
 
 #if FKL_ON_DEVICE
-FKL_FN i32 clamp_index(i32 i, i32 size) { return min(max(i, 0), size - 1); }
+FKL_FN i32 clamp_to(i32 i, i32 last) { return min(max(i, 0), last); }
 #else
-FKL_FN i32 clamp_index(i32 i, i32 size) { return i < 0 ? 0 : i >= size ? size - 1 : i; }
+FKL_FN i32 clamp_to(i32 i, i32 last) { return i < 0 ? 0 : i > last ? last : i; }
 #endif
+FKL_FN i32 clamp_index(i32 i, i32 size) { return clamp_to(i, size - 1); }
 
 FKL_FN bool within(i32 i, i32 size) { return u32(i) < u32(size); }
 
@@ -114,7 +114,7 @@ FKL_FN R finish(const S& sum) {
 
 template <class Level, class Params>
 FKL_FN auto crop(const Params& p, i32 x, i32 y, u32 z, const CropRecord& r) {
-  return Level::at(p, x + r.x, y + r.y, z * r.step);
+  return Level::at(p, x + r.x, y + r.y, z);
 }
 
 FKL_FN i64 modulo(i64 i, i64 n) {
@@ -163,7 +163,7 @@ struct Position {
   i64 units;
   FKL_MEMBER i32 index() const { return i32(units >> 32); }
   // The lowest two bits are the error of the computation.
-  FKL_MEMBER f32 weight() const { return f32(i32(u32(units) >> 2)) * 9.31322574615478515625e-10f; }
+  FKL_MEMBER f32 weight() const { return f32(u32(units)) * 2.3283064365386962890625e-10f; }
 };
 
 FKL_FN Position position(i32 i, const Axis& a) {
@@ -211,8 +211,8 @@ template <class Level, bool ROLL, class Params>
 FKL_FN auto resize_linear(const Params& p, i32 x, i32 y, u32 z, const ResizeRecord& r) {
   const Position sx = position(x, r.x), sy = position(y, r.y);
   const i32 ix = sx.index(), iy = sy.index();
-  return linear_taps<Level, ROLL>(p, clamp_index(ix, r.x.size), clamp_index(ix + 1, r.x.size), clamp_index(iy, r.y.size),
-                                  clamp_index(iy + 1, r.y.size), z, sx.weight(), sy.weight());
+  return linear_taps<Level, ROLL>(p, clamp_to(ix, r.x.last), clamp_to(ix + 1, r.x.last), clamp_to(iy, r.y.last),
+                                  clamp_to(iy + 1, r.y.last), z, sx.weight(), sy.weight());
 }
 
 // Keys' kernel at distance t >= 0 with parameter a.
@@ -242,16 +242,16 @@ FKL_FN auto cubic_taps(const Params& p, i32 ix, f32 tx, i32 iy, f32 ty, u32 z, c
 
 template <class Level>
 struct Clamped {
-  i32 width, height;
+  i32 last_x, last_y;
   template <class Params>
   FKL_MEMBER typename Level::Pixel operator()(const Params& p, i32 x, i32 y, u32 z) const {
-    return Level::at(p, clamp_index(x, width), clamp_index(y, height), z);
+    return Level::at(p, clamp_to(x, last_x), clamp_to(y, last_y), z);
   }
 };
 
 template <class Level, bool ROLL, class Params>
 FKL_FN auto resize_cubic(const Params& p, i32 x, i32 y, u32 z, const ResizeRecord& r) {
-  const Clamped<Level> map = {r.x.size, r.y.size};
+  const Clamped<Level> map = {r.x.last, r.y.last};
   const Position sx = position(x, r.x), sy = position(y, r.y);
   return cubic_taps<Level>(p, sx.index(), sx.weight(), sy.index(), sy.weight(), z, map);
 }

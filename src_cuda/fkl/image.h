@@ -27,6 +27,13 @@ struct Images {
 template <int B>
 constexpr int word_size = B % 16 == 0 ? 16 : B % 8 == 0 ? 8 : B % 4 == 0 ? 4 : B % 2 == 0 ? 2 : 1;
 
+// The address of the pixel at column x of row y, of `size` bytes; `plane`: of the first pixel. Chains with geometry count in
+// 32 bits, and the host sees to it that there a pitch has no more: two instructions.
+FKL_FN u8* address(u8* plane, i64 x, i64 y, i64 pitch, u32 size) { return plane + y * pitch + x * size; }
+FKL_FN u8* address(u8* plane, u32 x, u32 y, i64 pitch, u32 size) {
+  return global_pointer(multiply_wide_add(x, size, multiply_wide_add(y, u32(pitch), u64(plane))));
+}
+
 template <class T, int C> struct Packed;
 
 #if FKL_ON_DEVICE
@@ -111,9 +118,18 @@ struct Packed {
   typedef pixel<T, C> Pixel;
   typedef Image Record;
 
-  FKL_FN u8* at(const Image& m, i64 x, i64 y, i64 z) { return m.data + z * m.plane + y * m.pitch + x * i64(sizeof(Pixel)); }
-  FKL_FN Pixel load(const Image& m, i64 x, i64 y, i64 z) { return *reinterpret_cast<const Pixel*>(at(m, x, y, z)); }
-  FKL_FN void store(const Image& m, i64 x, i64 y, i64 z, const Pixel& v) { *reinterpret_cast<Pixel*>(at(m, x, y, z)) = v; }
+  template <class I>
+  FKL_FN u8* at(const Image& m, I x, I y, i64 z) {
+    return address(m.data + z * m.plane, x, y, m.pitch, sizeof(Pixel));
+  }
+  template <class I>
+  FKL_FN Pixel load(const Image& m, I x, I y, i64 z) {
+    return *reinterpret_cast<const Pixel*>(at(m, x, y, z));
+  }
+  template <class I>
+  FKL_FN void store(const Image& m, I x, I y, i64 z, const Pixel& v) {
+    *reinterpret_cast<Pixel*>(at(m, x, y, z)) = v;
+  }
 
 #if FKL_ON_DEVICE
   template <int V>
@@ -154,16 +170,19 @@ struct Planar {
   typedef pixel<T, C> Pixel;
   typedef Image Record;
 
-  FKL_FN u8* at(const Image& m, i64 x, i64 y, i64 z, int c) {
-    return m.data + z * m.plane + c * m.channel + y * m.pitch + x * i64(sizeof(T));
+  template <class I>
+  FKL_FN u8* at(const Image& m, I x, I y, i64 z, int c) {
+    return address(m.data + z * m.plane, x, y, m.pitch, sizeof(T)) + c * m.channel;
   }
-  FKL_FN Pixel load(const Image& m, i64 x, i64 y, i64 z) {
+  template <class I>
+  FKL_FN Pixel load(const Image& m, I x, I y, i64 z) {
     Pixel v;
     FKL_UNROLL
     for (int c = 0; c < C; ++c) v.v[c] = *reinterpret_cast<const T*>(at(m, x, y, z, c));
     return v;
   }
-  FKL_FN void store(const Image& m, i64 x, i64 y, i64 z, const Pixel& v) {
+  template <class I>
+  FKL_FN void store(const Image& m, I x, I y, i64 z, const Pixel& v) {
     FKL_UNROLL
     for (int c = 0; c < C; ++c) *reinterpret_cast<T*>(at(m, x, y, z, c)) = v.v[c];
   }
@@ -198,10 +217,12 @@ struct Separate {
   typedef pixel<T, C> Pixel;
   typedef Images<C> Record;
 
-  FKL_FN u8* at(const Record& m, i64 x, i64 y, i64 z, int c) {
-    return m.c[c].data + z * m.c[c].plane + y * m.c[c].pitch + x * i64(sizeof(T));
+  template <class I>
+  FKL_FN u8* at(const Record& m, I x, I y, i64 z, int c) {
+    return address(m.c[c].data + z * m.c[c].plane, x, y, m.c[c].pitch, sizeof(T));
   }
-  FKL_FN void store(const Record& m, i64 x, i64 y, i64 z, const Pixel& v) {
+  template <class I>
+  FKL_FN void store(const Record& m, I x, I y, i64 z, const Pixel& v) {
     FKL_UNROLL
     for (int c = 0; c < C; ++c) *reinterpret_cast<T*>(at(m, x, y, z, c)) = v.v[c];
   }
@@ -226,7 +247,10 @@ struct Constant {
   typedef pixel<T, C> Pixel;
   typedef pixel<T, C> Record;
 
-  FKL_FN Pixel load(const Record& m, i64, i64, i64) { return m; }
+  template <class I>
+  FKL_FN Pixel load(const Record& m, I, I, i64) {
+    return m;
+  }
 
 #if FKL_ON_DEVICE
   template <int V>

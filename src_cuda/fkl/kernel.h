@@ -8,6 +8,22 @@
 
 namespace fkl {
 
+// A plane's record, from either memory, in words of 16 bytes.
+template <class Record>
+FKL_FN Record fetched(const Record* at) {
+#if FKL_ON_DEVICE
+  union {
+    uint4 words[sizeof(Record) / 16];
+    Record record;
+  };
+  FKL_UNROLL
+  for (u32 i = 0; i < sizeof(Record) / 16; ++i) words[i] = reinterpret_cast<const uint4*>(at)[i];
+  return record;
+#else
+  return *at;
+#endif
+}
+
 // Size of the output in pixels. Tight arrays are handed in as one long row. `cells`: runs of V pixels a row that are
 // moved as wide words, 0 where an address or a stride forbids them. `longest`: which of width, height and planes
 // (0, 1, 2) the grid has in its x. `moderate`: whether the values keep quotients within Bounded's limits.
@@ -113,7 +129,7 @@ FKL_FN void run_sampled(const Params& p) {
   // Neither columns nor rows reach 2^31 here.
   const u32 x = u32(at.column), y = u32(at.row) * R;
   const u32 z = u32(at.plane);
-  if (x >= u32(p.out.width) || y >= u32(p.out.height)) return;
+  if ((x >= u32(p.out.width)) | (y >= u32(p.out.height))) return;
   const auto& s = scope(p, z);
   const u32 last = u32(p.out.height) - 1;
   auto first = Chain::gather(s, x, y, z);
@@ -121,7 +137,7 @@ FKL_FN void run_sampled(const Params& p) {
   typename Chain::Math math;
   typename Chain::Target::Pixel out[R];
   FKL_UNROLL
-  for (int i = 0; i < R; ++i) out[i] = Chain::body(s, x, min(y + i, last), z, i ? second : first, math);
+  for (int i = 0; i < R; ++i) out[i] = Chain::body(s, x, i ? min(y + i, last) : y, z, i ? second : first, math);
   if constexpr (Chain::Math::can_fail) {
     if (!math.holds(p.out)) {
       // One after the other, so that there is little text for this.
@@ -136,7 +152,7 @@ FKL_FN void run_sampled(const Params& p) {
   }
   FKL_UNROLL
   for (int i = 0; i < R; ++i)
-    if (y + i <= last) Chain::Target::store(p.dst, x, y + i, z, out[i]);
+    if (i == 0 || y + i <= last) Chain::Target::store(p.dst, x, y + i, z, out[i]);
 }
 
 #define FKL_SAMPLED_KERNEL(Params, Chain, R)                                                                    \

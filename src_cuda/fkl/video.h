@@ -9,9 +9,10 @@ struct YuvRecord {
   u8* y;
   u8* u;
   u8* v;
-  i64 y_pitch, c_pitch, y_plane, c_plane;  // bytes from row to row and from frame to frame
-  i32 c_width, c_height;                   // size of the chroma planes
-  i32 shift;                               // samples lie so many bits too high
+  i64 y_plane, c_plane;   // bytes from frame to frame
+  u32 y_pitch, c_pitch;   // and from row to row
+  i32 c_width, c_height;  // size of the chroma planes
+  i32 shift;              // samples lie so many bits too high
   i32 unused;
 };
 
@@ -29,30 +30,24 @@ struct Yuv {
   enum { size = int(sizeof(T)), y_step = SAMPLES == BETWEEN ? 2 * size : size, halved = SAMPLES == BETWEEN ? 0 : 1 };
   enum { c_step = SAMPLES == BETWEEN ? 4 * size : SAMPLES == APART ? size : 2 * size };
 
-  // Of neighbours one address is enough.
-  FKL_FN const u8* second(const YuvRecord& m) {
-    return SAMPLES == PAIRED_UV ? m.u + size : SAMPLES == PAIRED_VU ? m.u - size : m.v;
-  }
-
   // A sample without the bits it lies too high by; those of a byte have none.
   FKL_FN u32 lowered(const YuvRecord& m, const u8* at) {
     const u32 v = *reinterpret_cast<const T*>(at);
     return sizeof(T) == 1 ? v : v >> m.shift;
   }
 
-  FKL_FN u32 inside(const YuvRecord& m, const u8* plane, u32 x, u32 y, i64 z) {
-    return lowered(m, plane + z * m.c_plane + y * m.c_pitch + i64(x) * c_step);
+  FKL_FN u32 inside(const YuvRecord& m, u8* plane, u32 x, u32 y, i64 z) {
+    return lowered(m, address(plane + z * m.c_plane, x, y, m.c_pitch, c_step));
   }
 
-  FKL_FN u32 sample(const YuvRecord& m, const u8* plane, i32 x, i32 y, i64 z) {
+  FKL_FN u32 sample(const YuvRecord& m, u8* plane, i32 x, i32 y, i64 z) {
     x = x < 0 ? 0 : x >= m.c_width ? m.c_width - 1 : x;
     y = y < 0 ? 0 : y >= m.c_height ? m.c_height - 1 : y;
     return inside(m, plane, u32(x), u32(y), z);
   }
 
-  FKL_FN T chroma(const YuvRecord& m, const u8* plane, u32 x, u32 y, i64 z) {
-    // Surfaces have even sizes: half of a pixel's place is inside always.
-    if constexpr (MODE == CHROMA_REPLICATE) return T(inside(m, plane, x >> 1, y >> halved, z));
+  // Between the samples around a pixel.
+  FKL_FN T interpolated(const YuvRecord& m, u8* plane, u32 x, u32 y, i64 z) {
     const i32 cx = i32(x >> 1), cy = i32(y >> halved);
     // Weights in quarters: between columns x0 and x0 + 1, and rows y0 and y0 + 1.
     const bool odd = x & 1;
@@ -66,8 +61,13 @@ struct Yuv {
   }
 
   FKL_FN Pixel load(const YuvRecord& m, u32 x, u32 y, i64 z) {
-    const u32 luma = lowered(m, m.y + z * m.y_plane + y * m.y_pitch + i64(x) * y_step);
-    return {{T(luma), chroma(m, m.u, x, y, z), chroma(m, second(m), x, y, z)}};
+    const T luma = T(lowered(m, address(m.y + z * m.y_plane, x, y, m.y_pitch, y_step)));
+    if constexpr (MODE != CHROMA_REPLICATE) return {{luma, interpolated(m, m.u, x, y, z), interpolated(m, m.v, x, y, z)}};
+    // Surfaces have even sizes: half of a pixel's place is inside always.
+    if constexpr (SAMPLES == APART) return {{luma, T(inside(m, m.u, x >> 1, y >> 1, z)), T(inside(m, m.v, x >> 1, y >> 1, z))}};
+    // Both lie in a pair as wide as the pixel and its neighbour, and one address is enough.
+    const u8* const u = address(m.u + z * m.c_plane, x & ~1u, y >> halved, m.c_pitch, c_step / 2);
+    return {{luma, T(lowered(m, u)), T(lowered(m, SAMPLES == BETWEEN ? u + 2 * size : SAMPLES == PAIRED_UV ? u + size : u - size))}};
   }
 };
 
