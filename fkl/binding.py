@@ -245,8 +245,8 @@ def check_pitches(arrays: Iterable[Array]) -> None:
         s = array.surface
         if isinstance(s, Surface) and s.extents.height > 1 and s.pitch >= 2**32:
             raise ValueError(
-                f"the rows of an array of shape {tuple(array.view.shape)} lie {s.pitch} bytes apart: a chain with geometry, or one "
-                "of several, takes pitches below 2^32 bytes"
+                f"the rows of an array of shape {tuple(array.view.shape)} lie {s.pitch} bytes apart: a chain with geometry, "
+                "or one of several, takes pitches below 2^32 bytes"
             )
 
 

@@ -6,7 +6,17 @@ import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from fkl.binding import Array, bind_destination, bind_list, check_overlap, check_pitches, image_record, list_extents, place, target_record
+from fkl.binding import (
+    Array,
+    bind_destination,
+    bind_list,
+    check_overlap,
+    check_pitches,
+    image_record,
+    list_extents,
+    place,
+    target_record,
+)
 from fkl.codegen import generate_divergent
 from fkl.dtypes import DType
 from fkl.gpu import GpuChain

@@ -81,7 +81,7 @@ def _aligned(data: bytes | bytearray) -> Any:
 
     memory = ctypes.create_string_buffer(len(data) + 15)
     copy = (ctypes.c_char * len(data)).from_buffer(memory, -ctypes.addressof(memory) % 16)
-    copy[:] = bytes(data)
+    ctypes.memmove(copy, bytes(data), len(data))
     return copy
 
 

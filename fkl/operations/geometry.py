@@ -48,6 +48,8 @@ class Crop(Geometry):
 
     Raises
     ------
+    TypeError
+        A list of something else than rectangles.
     ValueError
         A width or height of 0 or less; a rectangle outside of the source.
     """
@@ -61,6 +63,11 @@ class Crop(Geometry):
 
     @staticmethod
     def _check(rectangle: Any) -> tuple[int, ...]:
+        if not hasattr(rectangle, "__iter__"):
+            raise TypeError(
+                f"a rectangle is (x, y, width, height), got {rectangle!r:.80}; write Crop(x, y, width, height) for one, "
+                "Crop([(x, y, width, height), ...]) for one a plane"
+            )
         values = tuple(rectangle)
         if len(values) != 4:
             raise ValueError(f"a rectangle is (x, y, width, height), got {rectangle!r:.80}")

@@ -259,3 +259,8 @@ def test_one_image_as_a_list_serves_all_rectangles():
     x = IMAGE
     ops = fkl.Resize(24, 20), fkl.Crop([(0, 0, 5, 4), (3, 3, 5, 4), (9, 1, 5, 4)])
     assert np.array_equal(run([x], *ops), run(x, *ops))
+
+
+def test_one_rectangle_in_a_tuple_is_explained():
+    with pytest.raises(TypeError, match=r"got 1; write Crop\(x, y, width, height\)"):
+        fkl.Crop((1, 0, 2, 1))

@@ -1,5 +1,6 @@
 """Chains that count in 32-bit columns and rows refuse larger images instead of wrapping."""
 
+import numpy as np
 import pytest
 
 import fkl
@@ -19,3 +20,40 @@ def test_too_large(size):
 def test_elementwise_chains_have_no_bound():
     plan = make_plan((fkl.TensorRead(), fkl.Neg(), fkl.TensorWrite()), parse_dtype("uint8"))
     assert plan.values(Extents(2**40, 1, 1, 2))
+
+
+def far_rows(rows, columns=6, channels=None):
+    """An array that claims rows 4 GiB apart; refused before any of it is touched."""
+    shape = (rows, columns) if channels is None else (rows, columns, channels)
+    memory = np.zeros(64, np.uint8)
+    return np.lib.stride_tricks.as_strided(memory, shape, (2**32, *((1,) if channels is None else (channels, 1))))
+
+
+@pytest.mark.parametrize("as_output", [False, True])
+def test_pitches_beyond_32_bits_are_refused(as_output):
+    kernel = fkl.compose(fkl.TensorRead(), fkl.Crop(0, 0, 6, 2), fkl.TensorWrite(), target="cpu")
+    near = np.zeros((2, 6), np.uint8)
+    arrays = (near, far_rows(2)) if as_output else (far_rows(2), near)
+    with pytest.raises(ValueError, match=r"lie 4294967296 bytes apart: a chain with geometry.*below 2\^32"):
+        kernel(arrays[0], out=arrays[1])
+    assert kernel(near, out=near.copy()).shape == (2, 6)
+
+
+def test_video_pitches_beyond_32_bits_are_refused():
+    kernel = fkl.compose(fkl.ReadYUV("nv12"), fkl.TensorWrite(), target="cpu")
+    luma, chroma = np.zeros((4, 6), np.uint8), np.zeros((2, 6), np.uint8)
+    for pair in ((far_rows(4), chroma), (luma, far_rows(2)), far_rows(6)):
+        with pytest.raises(ValueError, match=r"rows of .* lie 4294967296 bytes apart"):
+            kernel(pair)
+
+
+def test_divergent_pitches_beyond_32_bits_are_refused():
+    chain = (fkl.TensorRead(), fkl.Crop(0, 0, 6, 2), fkl.TensorWrite())
+    kernel = fkl.compose_divergent([1], chain, target="cpu")
+    with pytest.raises(ValueError, match="lie 4294967296 bytes apart"):
+        kernel([far_rows(2)])
+
+
+def test_one_row_of_any_pitch_is_read():
+    kernel = fkl.compose(fkl.TensorRead(), fkl.Crop(1, 0, 2, 1), fkl.TensorWrite(), target="cpu")
+    assert kernel(far_rows(1)).shape == (1, 2)
