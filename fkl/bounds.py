@@ -19,8 +19,9 @@ __all__ = ["LEAST", "MOST", "Bounds", "moderate", "of_integers"]
 
 #: Exponents of moderate values.
 LEAST, MOST = -20, 24
-#: Dividends from 2^-90 to 2^90 and moderate divisors keep the steps in quotient.h exact.
-_QUOTIENT = 90
+#: Dividends from 2^-96 to 2^96 and moderate divisors keep the steps in quotient.h exact: what is left of a dividend is a
+#: multiple of its 2^-48th, which is a float down to 2^-149, and the quotient has 24 bits down to 2^-126.
+_QUOTIENT = 96
 
 
 class Bounds(NamedTuple):

@@ -25,6 +25,7 @@ def math_of(dtype, *ops):
     [
         ("uint8", (fkl.Cast("float32"), *NORMALISE), "BoundedPlus"),
         ("uint8", (fkl.Crop([(0, 0, 4, 4)]), fkl.Resize(8, 8), *NORMALISE), "BoundedPlus"),
+        ("uint8", (fkl.ConvertYUVToRGB(), fkl.Resize(8, 8), fkl.Div(255.0)), "BoundedPlus"),
         ("uint8", (fkl.Cast("float32"), fkl.Mul(2.0), *NORMALISE), "Bounded"),  # 0 times a negative number is -0
         ("uint8", (fkl.Cast("float32"), fkl.Neg(), fkl.Div(3.0)), "Bounded"),
         ("uint8", (fkl.Cast("float32"), fkl.Div(3.0), fkl.Mul(2.0)), "BoundedPlus"),

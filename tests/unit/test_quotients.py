@@ -74,6 +74,17 @@ def test_any_quotients():
         assert np.array_equal(steps(x, d), x / d)
 
 
+@pytest.mark.parametrize("dividend", [-96, 95])
+@pytest.mark.parametrize("divisor", [-20, 0, 23])
+def test_quotients_at_the_ends_of_the_bounds(dividend, divisor):
+    """Of the least and largest dividends that fkl/bounds.py lets through, up to 2^96, by the least and largest moderate divisors."""
+    for _ in range(10):
+        x, d = (RNG.integers(2**23, 2**24, 200_000).astype(np.float32) for _ in range(2))
+        x, d = np.ldexp(x, dividend - 23), np.ldexp(d, divisor - 23)
+        assert x.dtype == d.dtype == np.float32
+        assert np.array_equal(steps(x, d), x / d)
+
+
 def test_every_byte_by_many_divisors():
     for d in (*RNG.uniform(1, 300, 500), 255.0, 127.5, 0.229, 0.224, 0.225):
         x = np.arange(1, 256, dtype=np.float32)
