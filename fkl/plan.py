@@ -295,6 +295,8 @@ def make_plan(ops: tuple[Operation, ...], dtype: DType, *, listed: bool = False,
             fields = tuple(f._replace(per_plane=spread) for f in sampled.fields)
             low = Lowered(sampled.code, fields, sampled.out)
         else:
+            if extended and getattr(op, "operand", None) is not None:
+                located(i, op, _no_pixels_outside)
             low = located(i, op, op.lower, dtypes[-1])
             if listed and i == 0:
                 low = low._replace(fields=tuple(f._replace(per_plane=True) for f in low.fields))
@@ -338,6 +340,13 @@ def make_plan(ops: tuple[Operation, ...], dtype: DType, *, listed: bool = False,
         ops, tuple(dtypes), tuple(lowered), tuple(block.slots), size, source, target, tuple(planes.slots), plane_size,
         inline_planes, table_offset, elementwise, pixels, math, watched, source_align, target_align,
     )  # fmt: skip
+
+
+def _no_pixels_outside() -> None:
+    raise ValueError(
+        "a second array has no pixels outside of its size, where the BorderReader before this operation has some; "
+        "put the BorderReader behind it"
+    )
 
 
 def _bounds(op: Operation, before: Bounds | None, out: DType) -> Bounds | None:

@@ -33,6 +33,7 @@ FKL_FN u8* address(u8* plane, i64 x, i64 y, i64 pitch, u32 size) { return plane 
 FKL_FN u8* address(u8* plane, u32 x, u32 y, i64 pitch, u32 size) {
   return global_pointer(multiply_wide_add(x, size, multiply_wide_add(y, u32(pitch), u64(plane))));
 }
+FKL_FN u8* address(u8* plane, i32 x, i32 y, i64 pitch, u32 size) { return address(plane, u32(x), u32(y), pitch, size); }
 
 template <class T, int C> struct Packed;
 

@@ -58,6 +58,15 @@ def test_planes_pitches_and_geometry():
     assert (blend(X) == X.astype(np.float32) * alpha + alpha).all()
 
 
+def test_no_second_array_behind_a_border():
+    border, less = fkl.BorderReader("replicate"), fkl.Sub(fkl.TensorRead(BACKGROUND))
+    for outside in (fkl.Crop(-3, -3, 7, 7), fkl.Warping([[1, 0, -5], [0, 1, 0]], 5, 20)):
+        with pytest.raises(ValueError, match=r"operation 2, Sub.*no pixels outside of its size.*put the BorderReader behind it"):
+            kernel(border, less, outside)(X)
+    want = np.pad(X - BACKGROUND, ((3, 0), (3, 0), (0, 0)), "edge")[:7, :7]
+    assert (kernel(less, border, fkl.Crop(-3, -3, 7, 7))(X) == want).all()
+
+
 def test_operand_refusals():
     with pytest.raises(ValueError, match="bound at once"):
         fkl.Add(fkl.TensorRead())
