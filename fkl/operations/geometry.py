@@ -338,6 +338,11 @@ class BorderReader(Geometry):
         As ``cv2.copyMakeBorder``; ``numpy.pad`` calls them edge, constant, symmetric, wrap, reflect.
     value : number or sequence of numbers
         The constant; it belongs to the array here, so later operations apply to it too.
+
+    Raises
+    ------
+    ValueError
+        Another mode; an image without pixels, unless the mode is constant.
     """
 
     _modes: ClassVar[tuple[str, ...]] = ("replicate", "constant", "reflect", "wrap", "reflect101")
@@ -354,7 +359,13 @@ class BorderReader(Geometry):
 
     def plane_values(self, dtype: DType, width: int, height: int, plane: int, extents: Extents) -> tuple[bytes, ...]:
         size = struct.pack("<2i", width, height)
-        return (size, pixel_bytes(dtype, self.value, "BorderReader: value")) if self.mode == "constant" else (size,)
+        if self.mode == "constant":
+            return size, pixel_bytes(dtype, self.value, "BorderReader: value")
+        if width == 0 or height == 0:
+            raise ValueError(
+                f'an image without pixels ({width} x {height}) has none to repeat outside; leave it out, or use the mode "constant"'
+            )
+        return (size,)
 
     def extents(self, extents: Extents, before: DType, after: DType) -> Extents:
         return extents._replace(extended=True)
