@@ -363,7 +363,7 @@ class BorderReader(Geometry):
             return size, pixel_bytes(dtype, self.value, "BorderReader: value")
         if width == 0 or height == 0:
             raise ValueError(
-                f'an image without pixels ({width} x {height}) has none to repeat outside; leave it out, or use the mode "constant"'
+                f'an image without pixels ({width} x {height}) has none to repeat; leave it out, or use the mode "constant"'
             )
         return (size,)
 
