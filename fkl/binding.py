@@ -276,7 +276,7 @@ def fill(
         surfaces = [a.surface for a in (*sources, *dests)]
         shared = [a.surface for a in operands.values()]
         surfaces += [s._replace(plane=0) if s.extents.planes == 1 and out.planes > 1 else s for s in shared]
-        walk = collapse(out, surfaces, planes=not plan.plane_slots)[0]
+        walk = collapse(out, tuple(surfaces), planes=not plan.plane_slots)[0]
     else:
         check_pitches((*sources, *dests, *operands.values()))
     data = bytearray(plan.size)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from fkl.dtypes import DType
@@ -76,12 +77,16 @@ def of_integers(dtype: DType) -> Bounds:
 
 def moderate(fields: Iterable[tuple[bytes, bool]]) -> bool:
     """Whether all float32 numbers are moderate, given as the bytes of fields and whether these are divisors."""
+    return all(_moderate(raw, divisors) for raw, divisors in fields)
+
+
+@lru_cache(maxsize=512)
+def _moderate(raw: bytes, divisors: bool) -> bool:
     low, high = 2.0**LEAST, 2.0**MOST
-    for raw, divisors in fields:
-        for (value,) in struct.iter_unpack("<f", raw):
-            if value == 0:
-                if math.copysign(1.0, value) < 0:
-                    return False
-            elif not low <= (value if divisors else abs(value)) <= high:
+    for (value,) in struct.iter_unpack("<f", raw):
+        if value == 0:
+            if math.copysign(1.0, value) < 0:
                 return False
+        elif not low <= (value if divisors else abs(value)) <= high:
+            return False
     return True

@@ -1,11 +1,13 @@
 """How arrays lie in memory: shapes and strides -> the records of a parameter block, and what may overlap what.
 
-Pure arithmetic on shapes, strides (in bytes) and addresses; it touches no array. Called by `fkl.binding`.
+Pure arithmetic on shapes, strides (in bytes) and addresses; it touches no array, and what it found for a layout is kept, so that
+composing and calling with another array of one layout costs little. Called by `fkl.binding`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from fkl.dtypes import DType, fold_shape
@@ -37,7 +39,8 @@ def tight_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def packed_surface(shape: Sequence[int], strides: Sequence[int], dtype: DType, channels: int | None) -> Surface:
+@lru_cache(maxsize=512)
+def packed_surface(shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, channels: int | None) -> Surface:
     """See an array as packed pixels, by the folding rule.
 
     Raises
@@ -60,7 +63,8 @@ def packed_surface(shape: Sequence[int], strides: Sequence[int], dtype: DType, c
     return Surface(extents, pixel, pitch, plane, 0, pixel.pixelsize)
 
 
-def planar_surface(shape: Sequence[int], strides: Sequence[int], dtype: DType, channels: int) -> Surface:
+@lru_cache(maxsize=512)
+def planar_surface(shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, channels: int) -> Surface:
     """See a (C, H, W), (P*C, H, W) or (P, C, H, W) array as planar pixels.
 
     Raises
@@ -91,8 +95,9 @@ def planar_surface(shape: Sequence[int], strides: Sequence[int], dtype: DType, c
     return Surface(extents, dtype.with_channels(channels), pitch, plane, channel, dtype.itemsize)
 
 
+@lru_cache(maxsize=512)
 def destination_surface(
-    layout: str, shape: Sequence[int], strides: Sequence[int], dtype: DType, expected: Sequence[int], extents: Extents
+    layout: str, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, expected: tuple[int, ...], extents: Extents
 ) -> Surface:
     """See a destination in the layout that a write stores.
 
@@ -100,11 +105,11 @@ def destination_surface(
     ----------
     layout : {"packed", "split", "tsplit", "separate"}
         The write's layout.
-    shape, strides : sequence of int
+    shape, strides : tuple of int
         Of the array given.
     dtype : DType
         The pixel type written.
-    expected : sequence of int
+    expected : tuple of int
         The shape that the write gives; ``shape`` must equal it up to unit dimensions and to merging P with C.
     extents : Extents
         Size of the output.
@@ -196,14 +201,15 @@ def _check_order(shape: Sequence[int], strides: Sequence[int], itemsize: int) ->
         reach = step * (count - 1) + reach
 
 
-def collapse(extents: Extents, surfaces: Sequence[Surface], *, planes: bool) -> tuple[Extents, bool, bool]:
+@lru_cache(maxsize=512)
+def collapse(extents: Extents, surfaces: tuple[Surface, ...], *, planes: bool) -> tuple[Extents, bool, bool]:
     """Join rows, and then planes, of arrays without gaps into one long row.
 
     Parameters
     ----------
     extents : Extents
         Common size.
-    surfaces : sequence of Surface
+    surfaces : tuple of Surface
         Every array the kernel walks.
     planes : bool
         Whether planes may be joined: not if a plane has values of its own.

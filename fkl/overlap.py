@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 __all__ = ["overlaps"]
 
@@ -35,10 +36,13 @@ def overlaps(
 
 
 def _range(address: int, shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:
-    if 0 in shape:
-        return address, address
-    reach = sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
-    return address, address + reach + itemsize
+    return address, address + _reach(tuple(shape), tuple(strides), itemsize)
+
+
+@lru_cache(maxsize=512)
+def _reach(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> int:
+    """Bytes from the first element's to behind the last one's."""
+    return 0 if 0 in shape else sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) + itemsize
 
 
 class _Shadow:

@@ -24,6 +24,8 @@ __all__ = ["Variant", "gpu_library", "host_function", "loaded_modules", "tidy", 
 _lock = threading.Lock()
 #: Code loaded on GPUs, least recently composed first: (source, fast_math, capability) -> Library.
 _libraries: OrderedDict[tuple[str, bool, tuple[int, int]], Library] = OrderedDict()
+#: Whether there may be more of it than the limit.
+_crowded = False
 #: Code loaded on the host: (source, fast_math) -> HostLibrary. Never unloaded.
 _host: dict[tuple[str, bool], Any] = {}
 #: Plans and their texts by the forms of the operations (`Operation.form`).
@@ -119,7 +121,9 @@ def gpu_library(source: str, fast_math: bool, device: int) -> Library:
 
     image = binary(source, capability, fast_math=fast_math, driver_major=driver_version() // 1000)
     made = Library(image)
+    global _crowded
     with _lock:
+        _crowded = len(_libraries) >= max(_limit(), 1)
         return _libraries.setdefault(key, made)
 
 
@@ -145,16 +149,18 @@ def tidy_is_due() -> bool:
     import sys
 
     launch = sys.modules.get("fkl.runtime.launch")
-    return launch is not None and (len(_libraries) > max(_limit(), 1) or launch.retired() > 0)
+    return launch is not None and (_crowded or launch.retired() > 0)
 
 
 def tidy() -> None:
     """Forget the modules composed longest ago beyond the limit, and unload what nothing uses. Not while a stream captures."""
     from fkl.runtime.launch import unload_retired
 
+    global _crowded
     with _lock:
         while len(_libraries) > max(_limit(), 1):
             _libraries.popitem(last=False)
+        _crowded = False
     unload_retired()
 
 
