@@ -30,11 +30,18 @@ if [ "${FKL_MEMCHECK:-}" = 1 ]; then
   export FKL_EVERY=${FKL_EVERY:-12}
   parts=("contract generated_images" "catalogue_gpu test" "matrix_gpu test" "quotients_gpu not test_floats"
          "contract not generated_images and not threads_share")
-  : > memcheck.log
-  for part in "${parts[@]}"; do
-    echo "== $part" | tee -a memcheck.log
-    compute-sanitizer --tool memcheck --error-exitcode 9 "${check[@]}" "$root/tests/gpu/test_${part%% *}.py" -k "${part#* }" "$@" 2>&1 |
-      tee -a memcheck.log | tail -4 || failed=1
+  # All parts at once: most of the time goes to the host.
+  running=()
+  for i in "${!parts[@]}"; do
+    part=${parts[i]}
+    compute-sanitizer --tool memcheck --error-exitcode 9 "${check[@]}" "$root/tests/gpu/test_${part%% *}.py" -k "${part#* }" "$@" \
+      > "memcheck-$i.log" 2>&1 &
+    running+=($!)
+  done
+  for i in "${!parts[@]}"; do
+    wait "${running[i]}" || failed=1
+    echo "== ${parts[i]}"
+    tail -4 "memcheck-$i.log"
   done
 else
   "${check[@]}" "$root/tests/gpu" "$@" 2>&1 | tee tests.log || failed=1
