@@ -28,8 +28,8 @@ if [ "${FKL_MEMCHECK:-}" = 1 ]; then
   # Every operation, of its types every twelfth, with a summary for each part. Left out: threads that share a kernel, which did not
   # end within five minutes under it, and the same quotients of many floats.
   export FKL_EVERY=${FKL_EVERY:-12}
-  parts=("contract generated_images" "catalogue_gpu test" "matrix_gpu test" "quotients_gpu not test_floats"
-         "contract not generated_images and not threads_share")
+  parts=("contract generated_images" "catalogue_gpu equals_cpu" "catalogue_gpu not equals_cpu" "matrix_gpu test"
+         "quotients_gpu not test_floats" "contract not generated_images and not threads_share")
   # All parts at once: most of the time goes to the host.
   running=()
   for i in "${!parts[@]}"; do
