@@ -104,8 +104,13 @@ FKL_FN void run_grid(const Params& p) {
     single = x;
     end = x + V;
   }
-  FKL_UNROLL_BY(1)
-  for (; single < end; ++single) Chain::Target::store(p.dst, single, y, z, Chain::at(s, single, y, z));
+  if constexpr (V > 1 && Chain::Math::can_fail) {
+    FKL_UNROLL_BY(1)
+    for (; single < end; ++single) Chain::Target::store(p.dst, single, y, z, Chain::at(s, single, y, z));
+  } else {
+    // No more than one, and a loop costs a quarter of the compile time.
+    if (single < end) Chain::Target::store(p.dst, single, y, z, Chain::at(s, single, y, z));
+  }
 }
 
 // The parameter block travels with the launch or, where it is too large for that, lies in device memory.
