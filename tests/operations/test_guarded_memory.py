@@ -5,6 +5,7 @@ import mmap
 import random
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -97,8 +98,8 @@ class Maker:
 
 def child(code: str) -> subprocess.CompletedProcess:
     """Run code behind an import of this file; a touched page ends the process."""
-    text = f"import sys; sys.path.insert(0, {__file__.rpartition('/')[0]!r}); from test_guarded_memory import *; {code}"
-    return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    text = f"from test_guarded_memory import *; {code}"
+    return subprocess.run([sys.executable, "-c", text], cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("at_end", [False, True])
