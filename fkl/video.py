@@ -100,6 +100,8 @@ def _chroma(name: str, chroma: Any, width: int, height: int, rank: int) -> tuple
             f"({height // 2}, {width // 2}, 2), got {tuple(chroma.shape)}"
         )
     pitch = strides[-2] if shape[-2] > 1 else width * chroma.itemsize
+    if pitch < width * chroma.itemsize or strides[0] < 0:
+        raise ValueError(f"the rows of the chroma overlap or run backwards, strides {strides}; make it contiguous")
     if pitch >= 2**32 and shape[-2] > 1:
         raise ValueError(f"the rows of the chroma lie {pitch} bytes apart, ReadYUV takes pitches below 2^32 bytes")
     return chroma.ptr, strides[0] if rank == 3 else pitch * shape[-2], pitch

@@ -261,8 +261,8 @@ class Resize(Geometry):
     def bounds(self, before: Bounds) -> Bounds | None:
         if self.antialias or self.interp not in ("nearest", "linear"):
             return None
-        if self.interp == "linear":  # two weights, multiples of 2^-32
-            before = before._replace(least=before.grain - 64, grain=before.grain - 64, most=before.most + 2)
+        if self.interp == "linear":  # two weights, multiples of 2^-30
+            before = before._replace(least=before.grain - 60, grain=before.grain - 60, most=before.most + 2)
         return before if self.background is None else before.joined()
 
     def extents(self, extents: Extents, before: DType, after: DType) -> Extents:

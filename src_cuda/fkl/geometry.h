@@ -13,7 +13,7 @@ struct CropRecord {
   i32 x, y;
 };
 
-// One axis of a resize from `size` pixels. Positions are fixed-point with 32 bits of fraction: exact to 2^-30 for every
+// One axis of a resize. Positions are fixed-point with 32 bits of fraction: exact to 2^-30 for every
 // size, and cheap where f64 is slow.
 struct Axis {
   i64 step;   // source pixels an output pixel, in units of 2^-32 ...
@@ -163,7 +163,7 @@ struct Position {
   i64 units;
   FKL_MEMBER i32 index() const { return i32(units >> 32); }
   // The lowest two bits are the error of the computation.
-  FKL_MEMBER f32 weight() const { return f32(u32(units)) * 2.3283064365386962890625e-10f; }
+  FKL_MEMBER f32 weight() const { return f32(i32(u32(units) >> 2)) * 9.31322574615478515625e-10f; }
 };
 
 FKL_FN Position position(i32 i, const Axis& a) {

@@ -275,3 +275,12 @@ def test_no_border_of_an_image_without_pixels(shape):
     assert (run(empty, fkl.BorderReader("constant", 7), fkl.Crop(-1, -1, 3, 3)) == np.full((3, 3, 3), 7)).all()
     # A batch of no images has nothing to repeat, and nothing to make.
     assert run(np.zeros((0, 4, 5, 3), np.uint8), fkl.BorderReader("wrap"), fkl.Crop(-1, -1, 3, 3)).shape == (0, 3, 3, 3)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
+def test_positions_on_a_pixel_are_that_pixel(dtype):
+    x = np.where(np.indices((8, 8)).sum(0) % 2, 1e6 if dtype != "uint8" else 255, 1e-3 if dtype != "uint8" else 0).astype(dtype)
+    wide = x.astype(np.float32 if dtype == "uint8" else dtype)
+    assert np.array_equal(run(x, fkl.Resize(8, 8)), wide)
+    assert np.array_equal(run(x, fkl.Resize(4, 4, centers="top_left")), wide[::2, ::2])
+    assert np.array_equal(run(x, fkl.Resize(24, 24))[1::3, 1::3], wide)

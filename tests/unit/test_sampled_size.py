@@ -57,3 +57,9 @@ def test_divergent_pitches_beyond_32_bits_are_refused():
 def test_one_row_of_any_pitch_is_read():
     kernel = fkl.compose(fkl.TensorRead(), fkl.Crop(1, 0, 2, 1), fkl.TensorWrite(), target="cpu")
     assert kernel(far_rows(1)).shape == (1, 2)
+
+
+def test_chroma_that_runs_backwards_is_refused():
+    kernel = fkl.compose(fkl.ReadYUV("nv12"), fkl.TensorWrite(), target="cpu")
+    with pytest.raises(ValueError, match="chroma overlap or run backwards"):
+        kernel((np.zeros((4, 6), np.uint8), np.zeros((2, 6), np.uint8)[::-1]))
