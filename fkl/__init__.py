@@ -14,6 +14,7 @@ from fkl._version import __version__
 
 if TYPE_CHECKING:
     from fkl.compiler.errors import CompileError as CompileError
+    from fkl.custom_op import torch_op as torch_op
     from fkl.divergent import DivergentKernel as DivergentKernel
     from fkl.divergent import compose_divergent as compose_divergent
     from fkl.dtypes import DType as DType
@@ -28,10 +29,9 @@ if TYPE_CHECKING:
     from fkl.runtime.errors import CudaError as CudaError
     from fkl.runtime.stream import Event as Event
     from fkl.runtime.stream import Stream as Stream
-    from fkl.sequence import Sequence as Sequence
-    from fkl.sequence import sequence as sequence
+    from fkl.sequences import Sequence as Sequence
+    from fkl.sequences import sequence as sequence
     from fkl.temporal import CircularTensor as CircularTensor
-    from fkl.torch_op import torch_op as torch_op
     from fkl.usage import MemoryInfo as MemoryInfo
     from fkl.usage import memory_info as memory_info
 
@@ -46,7 +46,7 @@ _HOME = {
     "Event": "fkl.runtime.stream",
     "FusedKernel": "fkl.kernel",
     "MemoryInfo": "fkl.usage",
-    "Sequence": "fkl.sequence",
+    "Sequence": "fkl.sequences",
     "Stream": "fkl.runtime.stream",
     "asarray": "fkl.runtime.buffer",
     "compose": "fkl.kernel",
@@ -55,8 +55,8 @@ _HOME = {
     "empty": "fkl.runtime.buffer",
     "from_dlpack": "fkl.runtime.buffer",
     "memory_info": "fkl.usage",
-    "sequence": "fkl.sequence",
-    "torch_op": "fkl.torch_op",
+    "sequence": "fkl.sequences",
+    "torch_op": "fkl.custom_op",
     **dict.fromkeys(
         (
             "Abs", "AbsDiff", "Add", "AddLast", "BorderReader", "BwAnd", "BwNot", "BwOr", "BwXor", "Cast",

@@ -134,7 +134,15 @@ def test_every_cython_module_has_a_stub():
 
 @pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="for free-threaded interpreters")
 def test_no_extension_brings_the_lock_back():
-    extensions = ["fkl.kernel", "fkl.sequence", "fkl.patch", "fkl.repeat", "fkl.runtime.buffer", "fkl.runtime.launch", "fkl.runtime.stream"]
+    extensions = ["fkl.kernel", "fkl.sequences", "fkl.patch", "fkl.repeat", "fkl.runtime.buffer", "fkl.runtime.launch", "fkl.runtime.stream"]
     code = f"import sys, {', '.join(extensions)}; assert not sys._is_gil_enabled()"
     done = subprocess.run([sys.executable, "-P", "-W", "error", "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_no_module_hides_a_public_name():
+    """Importing a module sets it as an attribute of the package."""
+    modules = {path.name.partition(".")[0] for path in (ROOT / "fkl").iterdir() if not path.name.startswith("_")}
+    import fkl
+
+    assert not modules & set(fkl.__all__)
