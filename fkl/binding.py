@@ -224,6 +224,7 @@ def check_overlap(plan: Plan, sources: Sequence[Array], dests: Sequence[Array]) 
                 and source.view.ptr == dest.view.ptr
                 and (a.unit, a.dtype.pixelsize, a.channel) == (b.unit, b.dtype.pixelsize, b.channel)
                 and (a.extents.height == 1 or a.pitch == b.pitch)
+                and a.extents.planes == b.extents.planes
                 and (a.extents.planes == 1 or a.plane == b.plane)
             )
             if not same:
@@ -276,7 +277,7 @@ def fill(
         surfaces = [a.surface for a in (*sources, *dests)]
         shared = [a.surface for a in operands.values()]
         surfaces += [s._replace(plane=0) if s.extents.planes == 1 and out.planes > 1 else s for s in shared]
-        walk = collapse(out, tuple(surfaces), planes=not plan.plane_slots)[0]
+        walk = collapse(out, tuple(dict.fromkeys(surfaces)), planes=not plan.plane_slots)[0]
     else:
         check_pitches((*sources, *dests, *operands.values()))
     data = bytearray(plan.size)

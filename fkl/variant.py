@@ -119,11 +119,12 @@ def gpu_library(source: str, fast_math: bool, device: int) -> Library:
     from fkl.runtime.driver import driver_version
     from fkl.runtime.launch import Library
 
+    global _crowded
+    limit = max(_limit(), 1)
     image = binary(source, capability, fast_math=fast_math, driver_major=driver_version() // 1000)
     made = Library(image)
-    global _crowded
     with _lock:
-        _crowded = len(_libraries) >= max(_limit(), 1)
+        _crowded = len(_libraries) >= limit
         return _libraries.setdefault(key, made)
 
 

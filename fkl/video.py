@@ -78,6 +78,11 @@ def video_surface(name: str, fmt: VideoFormat, views: Sequence[Any]) -> VideoSur
         if fmt.kind == "semi":
             u, v = (start + item, start) if fmt.swapped else (start, start + item)
         else:
+            if pitch != columns * item:
+                raise ValueError(
+                    f"a {name} surface has rows without gaps ({columns * item} bytes), as two chroma rows share one; got "
+                    f"{pitch} bytes; make it contiguous"
+                )
             chroma_pitch = pitch // 2
             second = start + ch * chroma_pitch
             u, v = (second, start) if fmt.swapped else (start, second)

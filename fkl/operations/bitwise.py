@@ -67,7 +67,7 @@ class _Shift(Elementwise):
         self.bits = numbers_tuple(bits, name)
         parts = self.bits if isinstance(self.bits, tuple) else (self.bits,)
         for n in parts:
-            if n != int(n) or not 0 <= n <= 63:
+            if not 0 <= n <= 63 or n != int(n):
                 raise ValueError(f"{name}: a shift is a whole number of 0 to bits - 1, got {n!r}")
 
     def lower(self, dtype: DType) -> Lowered:

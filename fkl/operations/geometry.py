@@ -206,6 +206,8 @@ class Resize(Geometry):
         start = 1 - (offset * size << 32) // length
         if self.centers == "half_pixel":
             start += -(-(size << 32) // (2 * length)) - (0 if self.interp == "nearest" else 1 << 31)
+        if not -(2**63) <= start < 2**63:
+            raise ValueError(f"content {length} pixels wide or high, {offset} from the edge, is too far for a source of {size}")
         return struct.pack("<qqIi", step >> 32, start, step & 0xFFFFFFFF, size - 1)
 
     def content(self, width: int, height: int) -> tuple[int, int, int, int]:
@@ -297,10 +299,10 @@ class Warping(Geometry):
             rows = [v for row in rows for v in row]
         if not isinstance(rows, Sequence) or len(rows) not in (6, 9):
             raise ValueError(f"Warping takes a 2x3 or 3x3 matrix, got {matrix!r:.80}")
-        values = [float(number(v, "Warping: matrix")) for v in rows]
-        self.matrix = tuple(values if len(values) == 9 else [*values, 0.0, 0.0, 1.0])
-        if not all(abs(v) < 2.0**127 for v in self.matrix):
+        values = [number(v, "Warping: matrix") for v in rows]
+        if not all(abs(v) < 2**127 for v in values):
             raise ValueError(f"Warping: the matrix holds inf, nan or a number beyond float32: {matrix!r:.120}")
+        self.matrix = tuple(float(v) for v in (values if len(values) == 9 else [*values, 0.0, 0.0, 1.0]))
         self.width, self.height = _positive(dst_w, "Warping: dst_w"), _positive(dst_h, "Warping: dst_h")
         if interp not in ("linear", "nearest", "cubic"):
             raise ValueError(f"Warping: interp is one of linear, nearest, cubic, got {interp!r}")

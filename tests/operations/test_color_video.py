@@ -211,6 +211,7 @@ def test_only_the_pixels_needed():
         ("uyvy", np.zeros((4, 62), np.uint8), ValueError, "even width"), ("nv12", (NV12[:H], NV12[: H // 2 - 1]), ValueError, "chroma"),
         ("i420", (NV12[:H], NV12[H:]), ValueError, "one array"), ("nv12", NV12[:, ::2], ValueError, "beside each other"),
         ("nv12", (NV12[:H], NV12[H:].astype(np.uint16)), ValueError, "one dtype"),
+        ("i420", np.zeros((36, 40), np.uint8)[:, :32], ValueError, "rows without gaps"), ("yv12", NV12[:, 4:36], ValueError, "rows without gaps"),
     ],
 )  # fmt: skip
 def test_surfaces_that_are_none(name, x, kind, words):

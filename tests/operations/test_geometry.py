@@ -284,3 +284,15 @@ def test_positions_on_a_pixel_are_that_pixel(dtype):
     assert np.array_equal(run(x, fkl.Resize(8, 8)), wide)
     assert np.array_equal(run(x, fkl.Resize(4, 4, centers="top_left")), wide[::2, ::2])
     assert np.array_equal(run(x, fkl.Resize(24, 24))[1::3, 1::3], wide)
+
+
+def test_numbers_beyond_everything_are_refused():
+    with pytest.raises(ValueError, match="beyond float32"):
+        fkl.Warping([[10**400, 0, 0], [0, 1, 0]], 2, 2)
+    for shift in (fkl.ShiftLeft, fkl.ShiftRight):
+        for n in (float("inf"), float("nan"), 10**400):
+            with pytest.raises(ValueError, match="a shift is a whole number"):
+                shift(n)
+    wide = fkl.Resize(2**21, 8, "nearest", "preserve", 0)
+    with pytest.raises(ValueError, match=r"operation 1, Resize.*too far for a source of 4096"):
+        run(np.zeros((65536, 4096), np.uint8), wide)

@@ -67,6 +67,19 @@ def test_no_second_array_behind_a_border():
     assert (kernel(less, border, fkl.Crop(-3, -3, 7, 7))(X) == want).all()
 
 
+@pytest.mark.parametrize("shared", [slice(0, 1), 0])
+def test_one_plane_of_the_output_is_no_second_array(shared):
+    """Other planes would read it after it was written."""
+    planes = RNG.random((4, 20, 30)).astype(np.float32)
+    k = kernel(fkl.Sub(fkl.TensorRead(planes[shared])))
+    with pytest.raises(ValueError, match="overlaps the input in memory"):
+        k(planes, out=planes)
+    assert (k(planes) == planes - planes[:1]).all()
+    own = RNG.random((20, 30)).astype(np.float32)
+    want = own * 0
+    assert (kernel(fkl.Sub(fkl.TensorRead(own)))(own, out=own) == want).all()
+
+
 def test_operand_refusals():
     with pytest.raises(ValueError, match="bound at once"):
         fkl.Add(fkl.TensorRead())

@@ -39,6 +39,21 @@ def test_pitches_beyond_32_bits_are_refused(as_output):
     assert kernel(near, out=near.copy()).shape == (2, 6)
 
 
+def test_pitches_between_31_and_32_bits(tmp_path):
+    """Of a file with a hole, so that little of it exists."""
+    pitch = 3 << 30
+    with open(tmp_path / "hole", "w+b") as file:
+        file.truncate(pitch + 6)
+        memory = np.memmap(file, np.uint8, "r+")
+    x = np.lib.stride_tricks.as_strided(memory, (2, 6), (pitch, 1))
+    x[...] = np.arange(12).reshape(2, 6)
+    kernel = fkl.compose(fkl.TensorRead(), fkl.Crop(1, 0, 5, 2), fkl.Add(1), fkl.TensorWrite(), target="cpu")
+    assert (kernel(x) == x[:, 1:] + 1).all()
+    want = x[:, 1:] + 1
+    kernel(np.asarray(x[:, :6].copy()), out=x[:, :5])
+    assert (x[:, :5] == want).all()
+
+
 def test_video_pitches_beyond_32_bits_are_refused():
     kernel = fkl.compose(fkl.ReadYUV("nv12"), fkl.TensorWrite(), target="cpu")
     luma, chroma = np.zeros((4, 6), np.uint8), np.zeros((2, 6), np.uint8)
