@@ -54,8 +54,8 @@ def generate_divergent(layout: Any) -> str:
     layout : DivergentLayout
         Their plans, and where their fields lie; see `fkl.divergent`.
     """
-    plans = layout.plans
-    headers = dict.fromkeys(["fkl/kernel.h", *(h for plan in plans for op in plan.ops for h in op.headers)])
+    plans = {i: plan for i, plan in enumerate(layout.plans) if plan is not None}
+    headers = dict.fromkeys(["fkl/kernel.h", *(h for plan in plans.values() for op in plan.ops for h in op.headers)])
     lines = [*_large(layout.size), *(f'#include "{h}"' for h in headers)]
     lines += ["using namespace fkl;", "", "struct alignas(16) Plane {", "  i32 which;", "  i32 unused;"]
     lines += [f"  {slot.field.ctype} {slot.name};" for slot in layout.plane_slots]
@@ -65,13 +65,14 @@ def generate_divergent(layout: Any) -> str:
     lines += ["  alignas(16) const Plane* table;", f"  Plane inline_table[{layout.inline_planes}];"]
     lines += ["};", f'static_assert(sizeof(Params) == {layout.size}, "parameter block");', ""]
     lines += _scope(True)
-    for i, plan in enumerate(plans):
+    for i, plan in plans.items():
         lines += [f"namespace chain{i} {{", *_chain(plan, f"c{i}_"), "}", ""]
-    lines += ["struct Chain {", "  typedef chain0::Chain::Target Target;", "  typedef Exact Math;"]
+    first, *others = plans
+    lines += ["struct Chain {", f"  typedef chain{first}::Chain::Target Target;", "  typedef Exact Math;"]
     lines += [f"  FKL_FN Target::Pixel gather({_ARGUMENTS}) {{"]
     lines += ["    switch (p.plane.which) {"]
-    lines += [f"      case {i}: return chain{i}::Chain::at(p, x, y, z);" for i in range(1, len(plans))]
-    lines += ["      default: return chain0::Chain::at(p, x, y, z);", "    }", "  }"]
+    lines += [f"      case {i}: return chain{i}::Chain::at(p, x, y, z);" for i in others]
+    lines += [f"      default: return chain{first}::Chain::at(p, x, y, z);", "    }", "  }"]
     lines += [f"  FKL_FN Target::Pixel body({_ARGUMENTS}, const Target::Pixel& a, Exact&) {{ return a; }}"]
     lines += [f"  FKL_FN Target::Pixel at({_ARGUMENTS}) {{ return gather(p, x, y, z); }}", "};", ""]
     return "\n".join([*lines, "FKL_SAMPLED_KERNEL(Params, Chain, 1)"]) + "\n"

@@ -42,9 +42,10 @@ __all__ = ["DivergentKernel", "compose_divergent"]
 
 
 class DivergentLayout(NamedTuple):
-    """The plans of the chains and where all their fields lie; names carry the chain's number."""
+    """The plans of the chains, None for one that is left out, and where all their fields lie; names carry the chain's number."""
 
-    plans: tuple[Plan, ...]
+    plans: tuple[Plan | None, ...]
+    first: Plan
     slots: tuple[Slot, ...]
     plane_slots: tuple[Slot, ...]
     owners: dict[str, tuple[int, Slot]]
@@ -54,8 +55,10 @@ class DivergentLayout(NamedTuple):
     table_offset: int
 
 
-def lay_out(plans: tuple[Plan, ...]) -> DivergentLayout:
+def lay_out(plans: tuple[Plan | None, ...]) -> DivergentLayout:
     """Place the fields of several plans in one block: the common target, then each chain's own.
+
+    A chain without a plan has no place in the kernel.
 
     Raises
     ------
@@ -64,8 +67,11 @@ def lay_out(plans: tuple[Plan, ...]) -> DivergentLayout:
     """
     block, planes = Structure(HEAD), Structure(8)
     owners: dict[str, tuple[int, Slot]] = {}
-    block.add(0, "dst", plans[0].target.field, 0)
+    first = next(plan for plan in plans if plan is not None)
+    block.add(0, "dst", first.target.field, 0)
     for i, plan in enumerate(plans):
+        if plan is None:
+            continue
         for slots, to in ((plan.slots, block), (plan.plane_slots, planes)):
             for slot in slots:
                 if slot is not plan.target:
@@ -76,7 +82,7 @@ def lay_out(plans: tuple[Plan, ...]) -> DivergentLayout:
     inline = INLINE_TABLE // plane_size
     table_offset = block.size(16)
     size = table_offset + 16 + inline * plane_size
-    return DivergentLayout(plans, tuple(block.slots), tuple(planes.slots), owners, size, plane_size, inline, table_offset)
+    return DivergentLayout(plans, first, tuple(block.slots), tuple(planes.slots), owners, size, plane_size, inline, table_offset)
 
 
 class DivergentKernel:
@@ -86,7 +92,10 @@ class DivergentKernel:
         self.target, self.fast_math = target, fast_math
         self.chains = tuple(chains)
         self._sides = [GpuChain(c, fast_math, None) if target == "gpu" else HostChain(c, fast_math) for c in self.chains]
-        self._layouts: dict[tuple[DType, ...], tuple[DivergentLayout, str]] = {}
+        # By the type of every chain, None for one not known yet, and whether it has planes.
+        self._layouts: dict[tuple[tuple[DType | None, bool], ...], tuple[DivergentLayout, str]] = {}
+        self._last: list[DType | None] = [None] * len(self.chains)
+        self._source: str | None = None
         self.plane_map: tuple[int, ...] = ()
         self.update(plane_map)
 
@@ -100,9 +109,13 @@ class DivergentKernel:
 
         Raises
         ------
+        TypeError
+            Something that is no sequence.
         ValueError
             An empty map, or a number that is no chain's.
         """
+        if isinstance(plane_map, (str, bytes)) or not hasattr(plane_map, "__iter__"):
+            raise TypeError(f"the plane map is a sequence with the number of a chain for every plane, got {plane_map!r:.80}")
         numbers = [n.__index__() if hasattr(n, "__index__") and not isinstance(n, bool) else n for n in plane_map]
         if not numbers:
             raise ValueError("the plane map is empty; give the number of a chain for every plane")
@@ -139,7 +152,7 @@ class DivergentKernel:
         planes = arrays[: len(self.plane_map)]
         layout, source = self._layout(planes)
         extents, data, table = self._fill(layout, planes)
-        plan = layout.plans[0]
+        plan = layout.first
         if out is None:
             shape = plan.write.shape(extents, plan.out_dtype)  # type: ignore[attr-defined]
             out = self._sides[0].allocate(arrays[0].view, shape, plan.out_dtype.base, device, handle)
@@ -191,27 +204,43 @@ class DivergentKernel:
         return seen
 
     def _layout(self, arrays: list[Array]) -> tuple[DivergentLayout, str]:
-        """Plans and source for these input types; a chain without planes is planned for the type it had last."""
-        types: list[DType] = []
-        known = next(reversed(self._layouts), None)
-        for i in range(len(self.chains)):
-            own = [a.surface.dtype for a, n in zip(arrays, self.plane_map, strict=True) if n == i + 1]
-            last = None if known is None else list(known)[i]
-            types.append(own[0] if own else last if last is not None else arrays[0].surface.dtype)
-        key = tuple(types)
-        found = self._layouts.get(key)
+        """Plans and source for these input types.
+
+        A chain without planes is planned for the type it had last, or for one that another chain has, so that planes can come
+        to it without a compile. It never keeps the others from running: if it takes none of them it is left out until it has
+        planes.
+        """
+        wanted: list[tuple[DType | None, bool]] = []
+        for i, last in enumerate(self._last):
+            own = next((a.surface.dtype for a, n in zip(arrays, self.plane_map, strict=True) if n == i + 1), None)
+            wanted.append((last, False) if own is None else (own, True))
+        found = self._layouts.get(tuple(wanted))
         if found is None:
-            plans = tuple(make_plan(c, t, listed=True) for c, t in zip(self.chains, types, strict=True))
-            first = plans[0]
-            for i, plan in enumerate(plans):
-                if (type(plan.write), plan.out_dtype) != (type(first.write), first.out_dtype):
-                    raise ValueError(
-                        f"all chains end in the same write and type; chain 1 ends with {first.write!r} of {first.out_dtype}, "
-                        f"chain {i + 1} with {plan.write!r} of {plan.out_dtype}"
-                    )
-            layout = lay_out(plans)
-            found = self._layouts[key] = layout, generate_divergent(layout)
+            layout = lay_out(self._plans(wanted))
+            found = self._layouts[tuple(wanted)] = layout, generate_divergent(layout)
+        self._last = [last if plan is None else plan.dtypes[0] for plan, last in zip(found[0].plans, self._last, strict=True)]
+        self._source = found[1]
         return found
+
+    def _plans(self, wanted: list[tuple[DType | None, bool]]) -> tuple[Plan | None, ...]:
+        """The plan of every chain; None for one without planes that does not go with the others."""
+        plans: list[Plan | None] = [
+            make_plan(c, dtype, listed=True) if used and dtype else None
+            for c, (dtype, used) in zip(self.chains, wanted, strict=True)
+        ]
+        number, first = next((i, plan) for i, plan in enumerate(plans, 1) if plan is not None)
+        for i, plan in enumerate(plans, 1):
+            if plan is not None and not _alike(plan, first):
+                raise ValueError(
+                    f"all chains end in the same write and type; chain {number} ends with {first.write!r} of {first.out_dtype}, "
+                    f"chain {i} with {plan.write!r} of {plan.out_dtype}"
+                )
+        types = dict.fromkeys(dtype for dtype, used in wanted if used)
+        for i, (last, used) in enumerate(wanted):
+            if not used:
+                tried = (_planned(self.chains[i], dtype) for dtype in ((last,) if last else types) if dtype)
+                plans[i] = next((plan for plan in tried if plan is not None and _alike(plan, first)), None)
+        return tuple(plans)
 
     def _fill(self, layout: DivergentLayout, arrays: list[Array]) -> tuple[Extents, bytearray, bytes]:
         """The output's size, the block but for the target, and the plane table if it outgrew the block."""
@@ -222,7 +251,7 @@ class DivergentKernel:
         ranks = [0] * len(arrays)
         for i, plan in enumerate(layout.plans):
             own = [z for z, n in enumerate(self.plane_map) if n == i + 1]
-            if not own:
+            if plan is None or not own:
                 values.append(None)
                 continue
             for rank, z in enumerate(own):
@@ -282,10 +311,23 @@ class DivergentKernel:
 
     def source(self) -> str | None:
         """The generated source for the input types used last; None before the first call."""
-        return next(reversed(self._layouts.values()))[1] if self._layouts else None
+        return self._source
 
     def __repr__(self) -> str:
         return f"<fkl.DivergentKernel {self.target}, {len(self.chains)} chains over {len(self.plane_map)} planes>"
+
+
+def _alike(plan: Plan, other: Plan) -> bool:
+    """Whether two chains write in the same way, and the same type."""
+    return (type(plan.write), plan.out_dtype) == (type(other.write), other.out_dtype)
+
+
+def _planned(chain: tuple[Operation, ...], dtype: DType) -> Plan | None:
+    """The plan of a chain for a type, None if it does not take the type."""
+    try:
+        return make_plan(chain, dtype, listed=True)
+    except (TypeError, ValueError):
+        return None
 
 
 def _current(view: Any) -> int:
@@ -319,7 +361,7 @@ def compose_divergent(
     ValueError
         An empty map, a number outside of it, no chain, a bound read, write or operand.
     TypeError
-        Something that is no operation.
+        Something that is no operation, a chain or a map that is no sequence.
     """
     if target not in ("gpu", "cpu"):
         raise ValueError(f'target is "gpu" or "cpu", got {target!r}')
@@ -327,6 +369,8 @@ def compose_divergent(
         raise ValueError("compose_divergent needs at least one chain")
     checked = []
     for i, chain in enumerate(chains):
+        if not hasattr(chain, "__iter__"):
+            raise TypeError(f"chain {i + 1} is a sequence of operations, from a read to a write; got {chain!r:.80}")
         ops = check_chain(tuple(chain))
         bound = ops[0].source is not None or ops[-1].dest is not None  # type: ignore[attr-defined]
         if bound or any(getattr(op, "operand", None) is not None for op in ops):

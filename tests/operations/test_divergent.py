@@ -74,6 +74,40 @@ def test_refusals():
         fkl.compose_divergent([1, 1], [*ONE[:1], fkl.Crop(25, 0, 10, 5), *ONE[1:]], target="cpu")(CAMERA[:2])
 
 
+def test_chains_without_planes_keep_none_from_running():
+    video = [fkl.ReadYUV("nv12"), fkl.ConvertYUVToRGB(), fkl.Resize(10, 8), fkl.TensorSplit()]
+    halves = [fkl.TensorRead(), fkl.Cast("float16"), fkl.Resize(10, 8), fkl.Cast("float32"), fkl.TensorSplit()]
+    gray = [fkl.TensorRead(), fkl.BwNot(), fkl.Resize(10, 8), fkl.TensorSplit()]
+    chains = (video, ONE, gray, halves)
+    k = fkl.compose_divergent([4, 4], *chains, target="cpu")
+    assert (k(DEPTH[:2]) == np.stack([alone(halves, image) for image in DEPTH[:2]])).all()
+    # The third chain takes no floats, and is in the kernel as soon as it has a plane.
+    assert "chain1" in k.source() and "chain2" not in k.source()
+    k.update([2, 3, 4])
+    images = [CAMERA[0], CAMERA[1], DEPTH[0]]
+    assert (k(images) == np.stack([alone(chains[n - 1], image) for n, image in zip([2, 3, 4], images)])).all()
+    source = k.source()
+    k.update([4, 4, 2])
+    images = [*DEPTH[:2], CAMERA[2]]
+    assert (k(images) == np.stack([alone(halves, DEPTH[0]), alone(halves, DEPTH[1]), alone(ONE, CAMERA[2])])).all()
+    assert k.source() == source, "a chain keeps the type it had last"
+    other = [fkl.TensorRead(), fkl.Resize(10, 8), fkl.Cast("float16"), fkl.TensorSplit()]
+    k = fkl.compose_divergent([1, 1], ONE, other, target="cpu")
+    assert (k(CAMERA[:2]) == expected([1, 1], CAMERA[:2])).all() and "chain1" not in k.source()
+
+
+@pytest.mark.parametrize("wrong", [3, None, "12", b"1", 1.5])
+def test_maps_that_are_no_sequence(wrong):
+    with pytest.raises(TypeError, match="plane map is a sequence"):
+        fkl.compose_divergent(wrong, ONE, target="cpu")
+    k = fkl.compose_divergent([1], ONE, target="cpu")
+    with pytest.raises(TypeError, match="plane map is a sequence"):
+        k.update(wrong)
+    assert k.plane_map == (1,) and (k([CAMERA[0]]) == expected([1], [CAMERA[0]])).all()
+    with pytest.raises(TypeError, match="chain 1 is a sequence of operations"):
+        fkl.compose_divergent([1], 3, target="cpu")
+
+
 def test_on_a_device():
     check("""
     a = [fkl.TensorRead(), fkl.Cast("float32"), fkl.TensorSplit()]; b = [fkl.TensorRead(), fkl.Mul(2.0), fkl.TensorSplit()]
