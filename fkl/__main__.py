@@ -20,22 +20,48 @@ def main(argv: list[str] | None = None) -> int:
     demo.add_argument("image", nargs="?", help="an image file (default: a photograph shipped with scikit-image)")
     demo.add_argument("--target", choices=("auto", "gpu", "cpu"), default="auto", help="default: the GPU if there is one")
     demo.add_argument("--output", default="fkl-demo.png", help="the picture to write (default: %(default)s)")
-    commands.add_parser("info", help="driver, devices, compilers and cache, and what to do about what is missing")
+    commands.add_parser(
+        "info", help="driver, devices, compilers and cache, and what to do about what is missing",
+        epilog="exit status: 0 if at least one target can be used, else 1; 2 for a wrong setting",
+    )
     cache = commands.add_parser("cache", help="show or clear the cache of compiled kernels")
     cache.add_argument("--clear", action="store_true", help="delete all entries")
     args = parser.parse_args(argv)
-    if args.command == "demo":
-        from fkl.demo import run_demo
+    if args.command is None:
+        parser.print_help()
+        return 0
+    from fkl.compiler.errors import CompileError
+    from fkl.runtime.errors import CudaError
 
-        return run_demo(args.image, args.target, args.output)
-    if args.command == "info":
-        from fkl.info import print_info
+    try:
+        _check_settings()
+        if args.command == "demo":
+            from fkl.demo import run_demo
 
-        return print_info()
-    if args.command == "cache":
+            return run_demo(args.image, args.target, args.output)
+        if args.command == "info":
+            from fkl.info import print_info
+
+            return print_info()
         return _cache(args.clear)
-    parser.print_help()
-    return 0
+    except (CompileError, CudaError, SettingError) as error:
+        print(f"fkl {args.command}: {error}", file=sys.stderr)
+        return 2
+
+
+class SettingError(Exception):
+    """An environment variable that cannot be understood."""
+
+
+def _check_settings() -> None:
+    from fkl.compiler.cache import size_limit
+    from fkl.compiler.threads import thread_count
+
+    try:
+        thread_count()
+        size_limit()
+    except ValueError as error:
+        raise SettingError(str(error)) from None
 
 
 def _cache(clear: bool) -> int:
@@ -44,7 +70,7 @@ def _cache(clear: bool) -> int:
     if clear:
         print(f"deleted {cache.clear()} entries")
     folder, count, size = cache.statistics()
-    print(f"{folder}: {count} entries, {size / 2**20:.1f} MiB" if folder else "no cache directory is in use (see FKL_CACHE)")
+    print(f"{folder}: {count} entries, {size / 2**20:.1f} MiB" if folder else f"no cache directory is in use: {cache.why_none()}")
     return 0
 
 

@@ -28,11 +28,15 @@ def torch_op(name: str, kernel: FusedKernel) -> Any:
     ------
     TypeError
         Something that is no kernel, or one of the CPU target.
+    ImportError
+        No torch.
     ValueError
         A bound kernel, or a name without a namespace.
     """
-    import torch  # type: ignore[import-not-found,unused-ignore]
-
+    try:
+        import torch  # type: ignore[import-not-found,unused-ignore]
+    except ImportError as error:
+        raise ImportError(f"torch_op registers an operator of torch, which cannot be imported: {error}") from error
     if not isinstance(kernel, FusedKernel):
         raise TypeError(f"torch_op takes a kernel from fkl.compose, got {type(kernel).__name__}")
     if kernel.target != "gpu":

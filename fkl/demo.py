@@ -110,6 +110,20 @@ def write_picture(path: str, photo: Any, planes: Any, restored: Any) -> None:
     Image.fromarray(np.concatenate([photo, stretched, restored], axis=1)).save(path)
 
 
+def check_output(path: str) -> str | None:
+    """What is wrong with the name of the picture to write, before there is any work to lose."""
+    from pathlib import Path
+
+    from PIL import Image
+
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        return f"cannot write {path}: there is no folder {folder}"
+    if Path(path).suffix.lower() not in Image.registered_extensions():
+        return f"cannot write {path}: its ending names no format of pictures; use .png or .jpg"
+    return None
+
+
 def run_demo(path: str | None, target: str, output: str) -> int:
     """Run the demonstration; returns the exit status."""
     import numpy as np
@@ -117,6 +131,10 @@ def run_demo(path: str | None, target: str, output: str) -> int:
     from fkl.runtime.context import available
 
     try:
+        wrong = check_output(output)
+        if wrong:
+            print(wrong, file=sys.stderr)
+            return 2
         photo = load_photograph(path)
     except ImportError as error:
         print(f'the demonstration needs {error.name}: pip install "fkl-cuda[demo]"', file=sys.stderr)
@@ -129,11 +147,15 @@ def run_demo(path: str | None, target: str, output: str) -> int:
     device, compiled, spent, planes, restored = on_gpu(photo) if target == "gpu" else on_cpu(photo)
     difference = float(np.abs(planes - reference(photo)).max())
     off = int(np.abs(restored.astype(np.int16) - photo).max())
-    write_picture(output, photo, planes, restored)
+    try:
+        write_picture(output, photo, planes, restored)
+    except OSError as error:
+        print(f"cannot write {output}: {error}", file=sys.stderr)
+        return 2
     print(f"photograph            {photo.shape[1]} x {photo.shape[0]}, uint8 RGB")
     print("chain                 cast, / 255, - mean, / std, split into planes: one kernel; and back: another")
     print(f"device                {device}")
-    print(f"compile time          {compiled:.1f} ms for both kernels (0 when they come from the cache)")
+    print(f"compile time          {compiled:.1f} ms for both kernels (a few when they come from the cache)")
     print(f"time per call         {spent:.1f} us, mean of {CALLS}")
     print(f"difference to NumPy   {difference:g} at most (0: equal bit for bit)")
     print(f"after the way back    {off} of 255 at most")

@@ -88,6 +88,6 @@ def _cache() -> None:
 
     folder, count, size = cache.statistics()
     if folder is None:
-        _line("cache", "none in use (FKL_CACHE=0, or a directory that cannot be used): kernels are compiled in each process")
+        _line("cache", f"none in use, kernels are compiled in each process: {cache.why_none()}")
     else:
         _line("cache", f"{folder}: {count} entries, {size / 2**20:.1f} MiB (FKL_CACHE_DIR, FKL_CACHE_SIZE)")

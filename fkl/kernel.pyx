@@ -370,13 +370,12 @@ cdef class FusedKernel:
     def _tight(self, dtype, shape):
         """The surface that a tight input of this type would be."""
         from fkl.layout import packed_surface, planar_surface, tight_strides
+        from fkl.runtime.arguments import sizes_of
 
         parsed = parse_dtype(dtype)
         read = self.chain.read
         scalar = parsed.with_channels(1)
-        sizes = tuple(int(n) for n in shape)
-        if any(n < 0 for n in sizes):
-            raise ValueError(f"a shape has no negative size, got {sizes}")
+        sizes = sizes_of(shape)
         strides = tight_strides(sizes, scalar.itemsize)
         if read.layout == "yuv":
             return _blank_video(read, sizes, strides, scalar)
@@ -400,11 +399,13 @@ cdef class FusedKernel:
         -------
         str
         """
+        from fkl.runtime.arguments import sizes_of
+
         variant = self.chain.variant(parse_dtype(dtype))
         if size is not None:
-            sizes = tuple(int(n) for n in size)
-            if not 1 <= len(sizes) <= 3 or any(n < 0 for n in sizes):
-                raise ValueError(f"size is (width, height, planes), none of them negative; got {size!r}")
+            sizes = sizes_of(size, "size")
+            if not 1 <= len(sizes) <= 3:
+                raise ValueError(f"size is (width, height, planes), got {size!r}")
             width, height, planes = (list(sizes) + [1, 1])[:3]
             extents = Extents(width, height, planes, 3 if planes > 1 else 2)
             variant.plan.out_extents(extents)
@@ -452,7 +453,8 @@ cdef class FusedKernel:
             return
         self._open()
         self._settle()
-        if isinstance(op, int) and not isinstance(op, bool):
+        if hasattr(op, "__index__") and not isinstance(op, bool):
+            op = op.__index__()
             if not -len(self.chained) <= op < len(self.chained):
                 raise ValueError(f"the chain has {len(self.chained)} operations, there is no index {op}")
             places = {op % len(self.chained)}

@@ -162,6 +162,8 @@ class Plan(NamedTuple):
         for i, op in enumerate(self.ops):
             if op.role == "elementwise":
                 located(i, op, op.values, self.dtypes[i], Extents(0, 0, 1, 2))
+            elif isinstance(op, Geometry):
+                located(i, op, op.check_values, self.lowered[i].out)
 
     def moderate(self, values: Sequence[tuple[bytes, ...]]) -> bool:
         """Whether the values keep quotients within what ``math`` takes for granted."""

@@ -11,6 +11,16 @@ from fkl.operations.base import Operation
 __all__ = ["CircularTensor"]
 
 
+def _pixel(dtype: Any, channels: int | None, name: str) -> DType:
+    """A pixel type out of a scalar or a pixel type, and the channels said beside it."""
+    found = parse_dtype(dtype)
+    if channels is None or found.channels == channels:
+        return found
+    if found.channels != 1:
+        raise ValueError(f"CircularTensor: {name} is {found}, channels says {channels}; give one of them")
+    return DType(found.base, channels)
+
+
 class CircularTensor:
     """A window over the last ``batch`` frames.
 
@@ -19,9 +29,9 @@ class CircularTensor:
     width, height, batch : int
         Size of a stored frame, and how many are kept.
     dtype : dtype
-        Of the frames pushed.
-    channels : int
-        Of a pixel, 1 to 4.
+        Of the frames pushed, scalar or pixel type: "uint8" with ``channels=3``, or "uint8x3".
+    channels : int, optional
+        Of a pixel, 1 to 4; by default as many as ``dtype`` says.
     order : {"newest_first", "oldest_first"}
         Of `snapshot`.
     layout : {"packed", "planar"}
@@ -44,7 +54,7 @@ class CircularTensor:
     """
 
     def __init__(
-        self, width: int, height: int, batch: int, dtype: Any = "uint8", channels: int = 1,
+        self, width: int, height: int, batch: int, dtype: Any = "uint8", channels: int | None = None,
         order: Literal["newest_first", "oldest_first"] = "newest_first", layout: Literal["packed", "planar"] = "packed",
         out_dtype: Any = None, device: int | None = None, target: Literal["gpu", "cpu"] = "gpu",
     ) -> None:  # fmt: skip
@@ -57,8 +67,11 @@ class CircularTensor:
         ):  # fmt: skip
             if value not in known:
                 raise ValueError(f"CircularTensor: {name} is one of {', '.join(known)}, got {value!r}")
-        self.frame_dtype = DType(parse_dtype(dtype).base, channels)
-        self.out_dtype = self.frame_dtype if out_dtype is None else DType(parse_dtype(out_dtype).base, channels)
+        self.frame_dtype = _pixel(dtype, channels, "dtype")
+        channels = self.frame_dtype.channels
+        self.out_dtype = self.frame_dtype if out_dtype is None else _pixel(out_dtype, channels, "out_dtype")
+        if self.out_dtype.channels != channels:
+            raise ValueError(f"CircularTensor: frames are {self.frame_dtype} and cannot be kept as {self.out_dtype}")
         self.width, self.height, self.batch = int(width), int(height), int(batch)
         self.order, self.layout, self.target = order, layout, target
         self.frames_pushed = 0
@@ -98,6 +111,16 @@ class CircularTensor:
         shape = (count, *self._frame_shape)
         return DeviceBuffer.from_ptr(at, shape, self.out_dtype.base, owner=ring, device=ring.device, check=False)
 
+    def _check_type(self, frame: Any) -> None:
+        """Refuse a frame of another scalar type; its shape is the kernel's to check."""
+        from fkl.runtime.view import view
+
+        found = view(frame, writable=False).dtype
+        if found.base != self.frame_dtype.base:
+            raise ValueError(
+                f"the window takes frames of {self.frame_dtype}, got {found}; make the window with that dtype, or convert the frame"
+            )
+
     def _kernel(self, ops: tuple[Operation, ...]) -> Any:
         for known, kernel in self._kernels:
             if len(known) == len(ops) and all(a is b for a, b in zip(known, ops, strict=True)):
@@ -129,6 +152,7 @@ class CircularTensor:
             A frame or operations that do not fit; nothing was pushed.
         """
         chosen = () if ops is None else (ops,) if isinstance(ops, Operation) else tuple(ops)
+        self._check_type(frame)
         slot = self._planes(self._head(), 1)
         target = slot[0] if self.target == "cpu" else slot
         self._kernel(chosen)(frame, out=target, stream=stream)

@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Iterator
 
-__all__ = ["claim", "clear", "directory", "get", "key_of", "newest", "put", "statistics"]
+__all__ = ["claim", "clear", "directory", "get", "key_of", "newest", "put", "size_limit", "statistics", "why_none"]
 
 _MAGIC = b"fklcache1\n"
 _HEAD = len(_MAGIC) + 8 + 32
@@ -43,7 +43,14 @@ def key_of(*parts: bytes | str) -> str:
     return total.hexdigest()
 
 
-def _size_limit() -> int:
+def size_limit() -> int:
+    """Bytes the directory may hold.
+
+    Raises
+    ------
+    ValueError
+        ``FKL_CACHE_SIZE`` is no size.
+    """
     text = os.environ.get("FKL_CACHE_SIZE", "").strip().lower().removesuffix("b").removesuffix("i")
     if not text:
         return _DEFAULT_SIZE
@@ -58,9 +65,21 @@ def directory() -> str | None:
     return _directory(os.environ.get("FKL_CACHE", ""), os.environ.get("FKL_CACHE_DIR", ""), os.environ.get("HOME", ""))
 
 
+def why_none() -> str:
+    """Which variable to look at where `directory` is None."""
+    switch = os.environ.get("FKL_CACHE", "")
+    if _off(switch):
+        return f"FKL_CACHE={switch} switches it off"
+    return "the directory cannot be used (see the warning); FKL_CACHE_DIR names another"
+
+
+def _off(switch: str) -> bool:
+    return switch.lower() in ("0", "off", "no", "false")
+
+
 @functools.lru_cache(maxsize=16)
 def _directory(switch: str, named: str, home: str) -> str | None:
-    if switch.lower() in ("0", "off", "no", "false"):
+    if _off(switch):
         return None
     path = named
     try:
@@ -251,7 +270,7 @@ def entries(folder: str) -> list[tuple[float, int, str]]:
 def _bound(folder: str, added: int) -> None:
     """Evict the least recently used entries beyond the limit; other processes' entries are counted now and then."""
     global _held, _writes
-    limit = _size_limit()
+    limit = size_limit()
     with _lock:
         _held += added
         _writes += 1

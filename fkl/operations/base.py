@@ -177,6 +177,9 @@ class Geometry(Operation):
         """How many pixels of an input of this size an output pixel is made of, at most."""
         return 1
 
+    def check_values(self, out: DType) -> None:
+        """Raise the `ValueError` of a number that a result of this type cannot be."""
+
     def plane_values(self, dtype: DType, width: int, height: int, plane: int, extents: Extents) -> tuple[bytes, ...]:
         """The bytes of every field for one plane of this size.
 

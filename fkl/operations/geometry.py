@@ -101,7 +101,8 @@ class Crop(Geometry):
         count = len(self.rectangles)
         if extents.planes not in (1, count):
             raise ValueError(
-                f"{count} rectangles need 1 or {count} source planes, there are {extents.planes}; give one rectangle a plane"
+                f"{count} rectangles for {extents.planes} source planes; a list of rectangles cuts them all out of one plane, or "
+                "one out of each"
             )
         sizes = tuple((r[2], r[3]) for r in self.rectangles)
         same = len(set(sizes)) <= 1
@@ -258,7 +259,14 @@ class Resize(Geometry):
         if self.background is None:
             return (record,)
         out = dtype if self.interp == "nearest" else interpolated(dtype)
-        return record, pixel_bytes(out, self.background, "Resize: background"), struct.pack("<4i", x, y, x + w, y + h)
+        return record, self._background(out), struct.pack("<4i", x, y, x + w, y + h)
+
+    def _background(self, out: DType) -> bytes:
+        return pixel_bytes(out, self.background, "Resize: background")
+
+    def check_values(self, out: DType) -> None:
+        if self.background is not None:
+            self._background(out)
 
     def bounds(self, before: Bounds) -> Bounds | None:
         if self.antialias or self.interp not in ("nearest", "linear"):
@@ -362,12 +370,19 @@ class BorderReader(Geometry):
     def plane_values(self, dtype: DType, width: int, height: int, plane: int, extents: Extents) -> tuple[bytes, ...]:
         size = struct.pack("<2i", width, height)
         if self.mode == "constant":
-            return size, pixel_bytes(dtype, self.value, "BorderReader: value")
+            return size, self._constant(dtype)
         if width == 0 or height == 0:
             raise ValueError(
                 f'an image without pixels ({width} x {height}) has none to repeat; leave it out, or use the mode "constant"'
             )
         return (size,)
+
+    def _constant(self, dtype: DType) -> bytes:
+        return pixel_bytes(dtype, self.value, "BorderReader: value")
+
+    def check_values(self, out: DType) -> None:
+        if self.mode == "constant":
+            self._constant(out)
 
     def extents(self, extents: Extents, before: DType, after: DType) -> Extents:
         return extents._replace(extended=True)

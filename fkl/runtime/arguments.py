@@ -9,7 +9,7 @@ from typing import Any
 
 from fkl.dtypes import DType, fold_shape
 
-__all__ = ["address_of", "check_consumer", "item_of", "ordinal_of", "shape_of", "size_of", "strides_of"]
+__all__ = ["address_of", "check_consumer", "item_of", "ordinal_of", "shape_of", "size_of", "sizes_of", "strides_of"]
 
 
 def size_of(value: Any, name: str) -> int:
@@ -30,13 +30,18 @@ def ordinal_of(device: Any) -> int:
     return ordinal
 
 
+def sizes_of(shape: Any, what: str = "shape") -> tuple[int, ...]:
+    """A tuple of sizes."""
+    if isinstance(shape, (str, bytes)) or not hasattr(shape, "__iter__"):
+        raise TypeError(f"{what} is a tuple of integers, got {shape!r:.80}")
+    return tuple(size_of(n, "a size") for n in shape)
+
+
 def shape_of(shape: Any) -> tuple[int, ...]:
     """A shape of 1 to 4 dimensions; an integer is one of them."""
     if hasattr(shape, "__index__") and not isinstance(shape, bool):
         shape = (shape,)
-    if isinstance(shape, (str, bytes)) or not hasattr(shape, "__iter__"):
-        raise TypeError(f"shape is a tuple of integers, got {shape!r:.80}")
-    sizes = tuple(size_of(n, "a size") for n in shape)
+    sizes = sizes_of(shape)
     if not 1 <= len(sizes) <= 4:
         raise ValueError(f"a buffer has 1 to 4 dimensions (planes, height, width, channels), got shape {sizes}")
     return sizes
@@ -110,7 +115,7 @@ def item_of(dtype: DType, value: Any) -> bytes:
         return b"\x01" if value else b"\x00"
     if dtype.is_integer:
         low, high = dtype.limits
-        if value != int(value) or not low <= value <= high:
+        if not low <= value <= high or value != int(value):
             raise ValueError(f"{dtype} holds the integers {low} to {high}, not {value!r}")
         return int(value).to_bytes(dtype.itemsize, "little", signed=low < 0)
     single = numpy.float32(value)

@@ -85,7 +85,7 @@ def test_chains_without_planes_keep_none_from_running():
     assert "chain1" in k.source() and "chain2" not in k.source()
     k.update([2, 3, 4])
     images = [CAMERA[0], CAMERA[1], DEPTH[0]]
-    assert (k(images) == np.stack([alone(chains[n - 1], image) for n, image in zip([2, 3, 4], images)])).all()
+    assert (k(images) == np.stack([alone(chains[n - 1], image) for n, image in zip([2, 3, 4], images, strict=True)])).all()
     source = k.source()
     k.update([4, 4, 2])
     images = [*DEPTH[:2], CAMERA[2]]

@@ -49,6 +49,22 @@ def test_casts_resizes_and_refusals():
             fkl.CircularTensor(**{"width": 4, "height": 3, "batch": 2, "target": "cpu", **bad})
 
 
+def test_types_of_frames():
+    t = fkl.CircularTensor(8, 6, 2, "uint8x3", out_dtype="float32", target="cpu")
+    t.update(FRAMES[0])
+    assert t.snapshot().shape == (2, 6, 8, 3) and (t.snapshot()[0] == FRAMES[0]).all()
+    with pytest.raises(ValueError, match="takes frames of uint8x3, got float32"):
+        t.update(FRAMES[1].astype(np.float32))
+    assert t.frames_pushed == 1 and (t.snapshot()[0] == FRAMES[0]).all()
+    for bad, hint in (
+        ({"dtype": "uint8x3", "channels": 4}, "channels says 4"),
+        ({"dtype": "uint8x3", "out_dtype": "float32x4"}, "channels says 3"),
+        ({"channels": 5}, "channels"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=hint):
+            fkl.CircularTensor(8, 6, 2, **{"dtype": "uint8", "target": "cpu", **bad})
+
+
 def test_on_a_device():
     check("""
     frames = [np.random.default_rng(i).integers(0, 256, (6, 8, 3), dtype=np.uint8) for i in range(7)]

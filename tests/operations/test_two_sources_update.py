@@ -133,6 +133,22 @@ def test_updates_that_do_not_fit_change_nothing(name, args, words):
     assert (k(X) == before).all()
 
 
+def test_an_index_of_numpy_and_constants_of_geometry():
+    mul, border = fkl.Mul(2.0), fkl.BorderReader("constant", 7)
+    k = kernel(border, fkl.Crop(-1, 0, 4, 4), fkl.Cast("float32"), mul)
+    before = k(X)
+    k.update(np.int64(4), 2.0)
+    assert (k(X) == before).all()
+    with pytest.raises(ValueError, match=r"BorderReader: value: the chain is uint8"):
+        k.update(border, "constant", 300)
+    letterbox = fkl.Resize(9, 9, "nearest", "preserve", 7)
+    k2 = kernel(letterbox)
+    k2(X)
+    with pytest.raises(ValueError, match="Resize: background: the chain is uint8"):
+        k2.update(letterbox, 9, 9, "nearest", "preserve", -1)
+    assert (k(X) == before).all()
+
+
 def test_updates_of_many_kinds():
     rois = fkl.Crop([(0, 0, 5, 5), (3, 3, 8, 9)])
     k = kernel(rois, fkl.Resize(4, 4, "nearest"))

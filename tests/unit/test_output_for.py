@@ -30,6 +30,15 @@ def test_refusals():
         k.output_for("uint8", (4, 4))
     with pytest.raises(ValueError, match="negative"):
         k.output_for("uint8", (-1, 4))
+    for wrong in ((2.5, 9), ("9", 9), (True, 9), 9, "99", None):
+        with pytest.raises(TypeError, match="integer"):
+            k.output_for("uint8", wrong)
+        with pytest.raises(TypeError, match="integer"):
+            k.compile("uint8", wrong)
+        if wrong is not None:
+            with pytest.raises(TypeError, match=r"size is a tuple of integers|a size is an integer"):
+                k.source_for("uint8", size=wrong)
+    assert k.output_for("uint8", [np.int64(9), np.uint8(8)])[0] == (5, 5)
     k.close()
     with pytest.raises(ValueError, match="closed"):
         k.output_for("uint8", (9, 9))

@@ -1,6 +1,7 @@
 """The project's own rules: import arrows, complete build files, a lean import, types that match."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -116,6 +117,26 @@ def test_demo_on_the_cpu_target(tmp_path):
         assert image.size == (3 * 512, 512)
     bad = subprocess.run([*command, "nothing.jpg"], capture_output=True, text=True, check=False)
     assert bad.returncode == 2 and "nothing.jpg" in bad.stderr and "Traceback" not in bad.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "settings", "status", "words"),
+    [
+        (["demo", "--target", "gpu"], {"FKL_CUDA_DRIVER": "/nowhere/libcuda.so.1"}, 2, "/nowhere/libcuda.so.1"),
+        (["demo", "--target", "cpu"], {"CXX": "/nowhere/c++"}, 2, "/nowhere/c++"),
+        (["demo", "--output", "/nowhere/x.png"], {}, 2, "no folder /nowhere"),
+        (["demo", "--output", "x.tensor"], {}, 2, "x.tensor: its ending"),
+        (["demo"], {"FKL_CACHE_SIZE": "banana"}, 2, "FKL_CACHE_SIZE"),
+        (["info"], {"FKL_NUM_THREADS": "x"}, 2, "FKL_NUM_THREADS"),
+        (["cache"], {"FKL_CACHE_DIR": "/proc/nowhere"}, 0, "FKL_CACHE_DIR names another"),
+        (["cache"], {"FKL_CACHE": "0"}, 0, "FKL_CACHE=0 switches it off"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_in_a_line(command, settings, status, words):
+    environment = {**os.environ, **settings}
+    done = subprocess.run([sys.executable, "-P", "-m", "fkl", *command], capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == status and words in done.stdout + done.stderr, done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_the_table_of_operations_is_up_to_date():
