@@ -135,11 +135,10 @@ def _scope(planes: bool) -> list[str]:
     """What a thread hands down from level to level: the parameter block, and the record of its plane if planes have any."""
     if not planes:
         return ["typedef Params Scope;", "FKL_FN const Scope& scope(const Params& p, i64) { return p; }", ""]
-    # By value, once, from one address that may be of either memory: two ways to load a record are twice the text.
     return [
         "struct Scope {", "  const Params& all;", "  Plane plane;", "};",
         "FKL_FN Scope scope(const Params& p, i64 z) {",
-        "  return {p, fetched((p.table ? p.table : p.inline_table) + z)};", "}", "",
+        "  return {p, fetched(p.table, p.inline_table, z)};", "}", "",
     ]  # fmt: skip
 
 

@@ -89,7 +89,9 @@ def video_surface(name: str, fmt: VideoFormat, views: Sequence[Any]) -> VideoSur
         strides = (plane, chroma_plane, pitch & _PITCH, chroma_pitch & _PITCH, cw, ch)
         addresses = (base, u, v)
     extents = Extents(width, height, planes, rank)
-    return VideoSurface(extents, luma.dtype.with_channels(3), struct.pack("<3Q2q2I3i4x", *addresses, *strides, fmt.shift))
+    paired = fmt.kind == "semi" and not any(n % (2 * item) for n in (min(addresses[1:]), strides[1], strides[3]))
+    record = struct.pack("<3Q2q2I4i", *addresses, *strides, fmt.shift, paired)
+    return VideoSurface(extents, luma.dtype.with_channels(3), record)
 
 
 def _chroma(name: str, chroma: Any, width: int, height: int, rank: int) -> tuple[int, int, int]:

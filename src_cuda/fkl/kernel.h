@@ -8,19 +8,28 @@
 
 namespace fkl {
 
-// A plane's record, from either memory, in words of 16 bytes.
+// A plane's record: from the table in memory if there is one, else from the records that the parameter block holds.
 template <class Record>
-FKL_FN Record fetched(const Record* at) {
+FKL_FN Record fetched(const Record* table, const Record* held, i64 z) {
 #if FKL_ON_DEVICE
+  // Both are read, one of them switched off: a branch costs more than that, and an address that may be of either memory
+  // more still.
   union {
     uint4 words[sizeof(Record) / 16];
     Record record;
   };
+  const u32 far = table != nullptr, k = far ? 0 : u32(z);
+  const u64 address = __cvta_generic_to_global(table + u32(z));
   FKL_UNROLL
-  for (u32 i = 0; i < sizeof(Record) / 16; ++i) words[i] = reinterpret_cast<const uint4*>(at)[i];
+  for (u32 i = 0; i < sizeof(Record) / 16; ++i) {
+    uint4& w = words[i];
+    w = reinterpret_cast<const uint4*>(held + k)[i];
+    asm("{ .reg .pred q; setp.ne.u32 q, %4, 0; @q ld.global.v4.u32 {%0, %1, %2, %3}, [%5]; }"
+        : "+r"(w.x), "+r"(w.y), "+r"(w.z), "+r"(w.w) : "r"(far), "l"(address + i * 16));
+  }
   return record;
 #else
-  return *at;
+  return (table ? table : held)[z];
 #endif
 }
 

@@ -13,7 +13,7 @@ struct YuvRecord {
   u32 y_pitch, c_pitch;   // and from row to row
   i32 c_width, c_height;  // size of the chroma planes
   i32 shift;              // samples lie so many bits too high
-  i32 unused;
+  i32 paired;             // whether the chroma samples of a pixel are aligned as a pair
 };
 
 enum { CHROMA_REPLICATE, CHROMA_LEFT, CHROMA_CENTER };
@@ -21,6 +21,18 @@ enum { CHROMA_REPLICATE, CHROMA_LEFT, CHROMA_CENTER };
 // How samples lie: luma between chroma (4:2:2), the chroma samples of a pixel beside each other, U or V first, or each in a
 // plane (4:2:0).
 enum { BETWEEN, PAIRED_UV, PAIRED_VU, APART };
+
+// Two samples that lie beside each other, the first in the lower half: one access if they are aligned for it.
+template <class T> struct Pair;
+template <> struct Pair<u8> { typedef u16 type; };
+template <> struct Pair<u16> { typedef u32 type; };
+
+template <class T>
+FKL_FN u32 pair_at(const u8* at, bool aligned) {
+  if (aligned) return *reinterpret_cast<const typename Pair<T>::type*>(at);
+  const T* const samples = reinterpret_cast<const T*>(at);
+  return samples[0] | u32(samples[1]) << (8 * sizeof(T));
+}
 
 template <class T, int MODE, int SAMPLES>
 struct Yuv {
@@ -31,10 +43,8 @@ struct Yuv {
   enum { c_step = SAMPLES == BETWEEN ? 4 * size : SAMPLES == APART ? size : 2 * size };
 
   // A sample without the bits it lies too high by; those of a byte have none.
-  FKL_FN u32 lowered(const YuvRecord& m, const u8* at) {
-    const u32 v = *reinterpret_cast<const T*>(at);
-    return sizeof(T) == 1 ? v : v >> m.shift;
-  }
+  FKL_FN T lowered(const YuvRecord& m, u32 v) { return sizeof(T) == 1 ? T(v) : T(v) >> m.shift; }
+  FKL_FN u32 lowered(const YuvRecord& m, const u8* at) { return lowered(m, *reinterpret_cast<const T*>(at)); }
 
   FKL_FN u32 inside(const YuvRecord& m, u8* plane, u32 x, u32 y, i64 z) {
     return lowered(m, address(plane + z * m.c_plane, x, y, m.c_pitch, c_step));
@@ -66,8 +76,12 @@ struct Yuv {
     // Surfaces have even sizes: half of a pixel's place is inside always.
     if constexpr (SAMPLES == APART) return {{luma, T(inside(m, m.u, x >> 1, y >> 1, z)), T(inside(m, m.v, x >> 1, y >> 1, z))}};
     // Both lie in a pair as wide as the pixel and its neighbour, and one address is enough.
-    const u8* const u = address(m.u + z * m.c_plane, x & ~1u, y >> halved, m.c_pitch, c_step / 2);
-    return {{luma, T(lowered(m, u)), T(lowered(m, SAMPLES == BETWEEN ? u + 2 * size : SAMPLES == PAIRED_UV ? u + size : u - size))}};
+    u8* const first = SAMPLES == PAIRED_VU ? m.v : m.u;
+    const u8* const at = address(first + z * m.c_plane, x & ~1u, y >> halved, m.c_pitch, c_step / 2);
+    if constexpr (SAMPLES == BETWEEN) return {{luma, T(lowered(m, at)), T(lowered(m, at + 2 * size))}};
+    const u32 both = pair_at<T>(at, m.paired);
+    const T low = lowered(m, T(both)), high = lowered(m, both >> (8 * size));
+    return {{luma, SAMPLES == PAIRED_UV ? low : high, SAMPLES == PAIRED_UV ? high : low}};
   }
 };
 

@@ -152,6 +152,25 @@ def test_surfaces_by_pointer_and_pair():
     assert (unbound([(luma, chroma), whole]).to_numpy() == np.stack([want, want])).all()
 
 
+@pytest.mark.parametrize("pitch", [64, 65, 66, 68])
+@pytest.mark.parametrize("offset", [0, 1, 2, 3])
+@pytest.mark.parametrize("name", ["nv12", "nv21", "p010"])
+def test_chroma_at_any_address_and_pitch(name, offset, pitch):
+    """Samples that are aligned as pairs are read as such; the others one by one, with the same results."""
+    base, item = ("uint16", 2) if name == "p010" else ("uint8", 1)
+    surface = NV12.astype(base) << (8 * (item - 1))
+    memory = np.zeros(72 * pitch + 4, base)
+    np.lib.stride_tricks.as_strided(memory[offset:], surface.shape, (pitch * item, item))[...] = surface
+    held = fkl.asarray(memory)
+    x = fkl.DeviceBuffer.from_ptr(held.ptr + offset * item, surface.shape, base, pitch=pitch * item, owner=held)
+    chroma = fkl.DeviceBuffer.from_ptr(x.ptr + 48 * pitch * item, (24, 64), base, pitch=pitch * item, owner=held)
+    luma = fkl.DeviceBuffer.from_ptr(x.ptr, (48, 64), base, pitch=pitch * item, owner=held)
+    for ops in ([fkl.TensorWrite()], [fkl.ConvertYUVToRGB(depth=8 if item == 1 else 10), fkl.Resize(40, 40, "linear", "preserve", 3), fkl.TensorSplit()]):
+        want = fkl.compose(fkl.ReadYUV(name), *ops, target="cpu")(surface)
+        for given in (x, (luma, chroma)):
+            assert (fkl.compose(fkl.ReadYUV(name, given), *ops)().to_numpy() == want).all()
+
+
 def test_divergent_chains():
     small = np.ascontiguousarray(IMAGE[:40, :50]).astype(np.float32)
     one = [fkl.TensorRead(), fkl.Crop(2, 3, 30, 24), fkl.Resize(20, 16), fkl.Div(255.0), fkl.TensorSplit()]

@@ -130,6 +130,20 @@ def test_420_formats():
     assert (run(batch, read=read("nv12"))[0] == want).all() and (run([NV12, NV12], read=read("nv12"))[1] == want).all()
 
 
+@pytest.mark.parametrize("pitch", [W, W + 1, W + 2])
+@pytest.mark.parametrize("offset", [0, 1, 2, 3])
+@pytest.mark.parametrize("name", ["nv12", "nv21", "p010"])
+def test_chroma_at_any_address_and_pitch(name, offset, pitch):
+    dtype, shift = (np.uint16, 6) if name == "p010" else (np.uint8, 0)
+    surface = (RNG.integers(0, 2 ** (8 * np.dtype(dtype).itemsize - shift), (H * 3 // 2, W)) << shift).astype(dtype)
+    memory = np.zeros(H * 3 // 2 * pitch + 4, dtype)
+    x = np.lib.stride_tricks.as_strided(memory[offset:], surface.shape, (pitch * memory.itemsize, memory.itemsize))
+    x[...] = surface
+    want = expected(surface[:H], surface[H:, 0::2], surface[H:, 1::2]) >> shift
+    want = want[..., [0, 2, 1]] if name == "nv21" else want
+    assert (run(x, read=fkl.ReadYUV(name)) == want).all() and (run((x[:H], x[H:]), read=fkl.ReadYUV(name)) == want).all()
+
+
 def test_lists_of_pairs():
     want = expected(NV12[:H], NV12[H:, 0::2], NV12[H:, 1::2])
     luma, chroma = NV12[:H].copy(), NV12[H:].copy()
