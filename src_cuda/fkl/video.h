@@ -22,16 +22,24 @@ enum { CHROMA_REPLICATE, CHROMA_LEFT, CHROMA_CENTER };
 // plane (4:2:0).
 enum { BETWEEN, PAIRED_UV, PAIRED_VU, APART };
 
-// Two samples that lie beside each other, the first in the lower half: one access if they are aligned for it.
-template <class T> struct Pair;
-template <> struct Pair<u8> { typedef u16 type; };
-template <> struct Pair<u16> { typedef u32 type; };
-
+// Two samples that lie beside each other: one access if they are aligned for it. Loads that do not apply are switched off,
+// each into registers of its own: none waits for another, and there is no branch for the compiler to take apart.
 template <class T>
-FKL_FN u32 pair_at(const u8* at, bool aligned) {
-  if (aligned) return *reinterpret_cast<const typename Pair<T>::type*>(at);
-  const T* const samples = reinterpret_cast<const T*>(at);
-  return samples[0] | u32(samples[1]) << (8 * sizeof(T));
+FKL_FN void load_pair(const u8* at, i32 aligned, u32& first, u32& second) {
+#if FKL_ON_DEVICE
+  const u64 address = __cvta_generic_to_global(at);
+#define FKL_LOAD_PAIR(pair, sample, bits, mask)                                                                       \
+  asm("{ .reg .pred q; .reg .b32 w, l, h; mov.b32 w, 0; mov.b32 l, 0; mov.b32 h, 0; setp.ne.s32 q, %3, 0;"            \
+      " @q ld.global." pair " w, [%2]; @!q ld.global." sample " l, [%2]; @!q ld.global." sample " h, [%2 + %4];"       \
+      " and.b32 %0, w, " mask "; or.b32 %0, %0, l; shr.u32 %1, w, " bits "; or.b32 %1, %1, h; }"                           \
+      : "=r"(first), "=r"(second) : "l"(address), "r"(aligned), "n"(sizeof(T)))
+  if constexpr (sizeof(T) == 1) FKL_LOAD_PAIR("u16", "u8", "8", "0xff");
+  if constexpr (sizeof(T) == 2) FKL_LOAD_PAIR("u32", "u16", "16", "0xffff");
+#undef FKL_LOAD_PAIR
+#else
+  (void)aligned;
+  first = reinterpret_cast<const T*>(at)[0], second = reinterpret_cast<const T*>(at)[1];
+#endif
 }
 
 template <class T, int MODE, int SAMPLES>
@@ -79,9 +87,9 @@ struct Yuv {
     u8* const first = SAMPLES == PAIRED_VU ? m.v : m.u;
     const u8* const at = address(first + z * m.c_plane, x & ~1u, y >> halved, m.c_pitch, c_step / 2);
     if constexpr (SAMPLES == BETWEEN) return {{luma, T(lowered(m, at)), T(lowered(m, at + 2 * size))}};
-    const u32 both = pair_at<T>(at, m.paired);
-    const T low = lowered(m, T(both)), high = lowered(m, both >> (8 * size));
-    return {{luma, SAMPLES == PAIRED_UV ? low : high, SAMPLES == PAIRED_UV ? high : low}};
+    u32 low, high;
+    load_pair<T>(at, m.paired, low, high);
+    return {{luma, lowered(m, SAMPLES == PAIRED_UV ? low : high), lowered(m, SAMPLES == PAIRED_UV ? high : low)}};
   }
 };
 
