@@ -118,7 +118,7 @@ class CircularTensor:
         found = view(frame, writable=False).dtype
         if found.base != self.frame_dtype.base:
             raise ValueError(
-                f"the window takes frames of {self.frame_dtype}, got {found}; make the window with that dtype, or convert the frame"
+                f"the window takes frames of {self.frame_dtype}, got {found}; convert it, or make a window of that dtype"
             )
 
     def _kernel(self, ops: tuple[Operation, ...]) -> Any:
