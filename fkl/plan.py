@@ -186,9 +186,12 @@ class Plan(NamedTuple):
             check_sampled(extents)
         out = []
         reads = 1
+        bare = -1  # an operation that repeats pixels of an image without any
         for i, op in enumerate(self.ops):
             after = op.extents(extents, self.dtypes[i], self.lowered[i].out)
             if isinstance(op, Geometry):
+                if op.repeats and any(0 in extents.size_of(z) for z in range(extents.planes)):
+                    bare = i
                 reads *= op.reads(*extents.size_of(0)) if extents.planes and 0 not in extents.size_of(0) else 1
                 per_plane = any(field.per_plane for field in self.lowered[i].fields)
                 count = after.planes if per_plane else 1
@@ -202,6 +205,8 @@ class Plan(NamedTuple):
             else:
                 out.append(())
             extents = after
+        if bare >= 0 and 0 not in extents[:3]:
+            located(bare, self.ops[bare], _no_pixel_to_repeat)
         if reads > MOST_READS:
             _warn_of_reads(reads, [op for op in self.ops if isinstance(op, Geometry)])
         return out
@@ -349,6 +354,10 @@ def _no_pixels_outside() -> None:
         "a second array has no pixels outside of its size, where the BorderReader before this operation has some; "
         "put the BorderReader behind it"
     )
+
+
+def _no_pixel_to_repeat() -> None:
+    raise ValueError('an image without pixels has none to repeat; leave it out, or use the mode "constant"')
 
 
 def _bounds(op: Operation, before: Bounds | None, out: DType) -> Bounds | None:

@@ -159,6 +159,8 @@ class Geometry(Operation):
 
     role = "geometry"
     headers = ("fkl/geometry.h",)
+    #: Whether pixels outside are made of pixels inside, so that there has to be one if any is asked for.
+    repeats: bool = False
 
     def sample(self, dtype: DType, *, extended: bool, roll: bool) -> Sampled:
         """Spell the operation for an input of this type.

@@ -352,7 +352,7 @@ class BorderReader(Geometry):
     Raises
     ------
     ValueError
-        Another mode; an image without pixels, unless the mode is constant.
+        Another mode; a pixel asked of an image that has none, unless the mode is constant.
     """
 
     _modes: ClassVar[tuple[str, ...]] = ("replicate", "constant", "reflect", "wrap", "reflect101")
@@ -361,6 +361,7 @@ class BorderReader(Geometry):
         if mode not in self._modes:
             raise ValueError(f"BorderReader: mode is one of {', '.join(self._modes)}, got {mode!r}")
         self.mode, self.value = mode, numbers_tuple(value, "BorderReader: value")
+        self.repeats = mode != "constant"
 
     def sample(self, dtype: DType, *, extended: bool, roll: bool) -> Sampled:
         if self.mode == "constant":
@@ -369,13 +370,7 @@ class BorderReader(Geometry):
 
     def plane_values(self, dtype: DType, width: int, height: int, plane: int, extents: Extents) -> tuple[bytes, ...]:
         size = struct.pack("<2i", width, height)
-        if self.mode == "constant":
-            return size, self._constant(dtype)
-        if width == 0 or height == 0:
-            raise ValueError(
-                f'an image without pixels ({width} x {height}) has none to repeat; leave it out, or use the mode "constant"'
-            )
-        return (size,)
+        return (size, self._constant(dtype)) if self.mode == "constant" else (size,)
 
     def _constant(self, dtype: DType) -> bytes:
         return pixel_bytes(dtype, self.value, "BorderReader: value")

@@ -270,9 +270,13 @@ def test_one_rectangle_in_a_tuple_is_explained():
 def test_no_border_of_an_image_without_pixels(shape):
     empty = np.zeros(shape, np.uint8)
     for mode in ("replicate", "reflect", "wrap", "reflect101"):
-        with pytest.raises(ValueError, match=r"operation 1, BorderReader.*without pixels .* has none to repeat"):
+        with pytest.raises(ValueError, match=r"operation 1, BorderReader.*without pixels has none to repeat"):
             run(empty, fkl.BorderReader(mode), fkl.Crop(-1, -1, 3, 3))
     assert (run(empty, fkl.BorderReader("constant", 7), fkl.Crop(-1, -1, 3, 3)) == np.full((3, 3, 3), 7)).all()
+    # Nothing is asked for, so nothing has to be repeated.
+    for mode in ("replicate", "reflect", "wrap", "reflect101"):
+        assert run(IMAGE[:0], fkl.BorderReader(mode)).shape == IMAGE[:0].shape
+        assert run(IMAGE[:, :0], fkl.BorderReader(mode), fkl.Cast("float32")).shape == IMAGE[:, :0].shape
     # A batch of no images has nothing to repeat, and nothing to make.
     assert run(np.zeros((0, 4, 5, 3), np.uint8), fkl.BorderReader("wrap"), fkl.Crop(-1, -1, 3, 3)).shape == (0, 3, 3, 3)
 
