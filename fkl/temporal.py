@@ -151,6 +151,8 @@ class CircularTensor:
         TypeError, ValueError
             A frame or operations that do not fit; nothing was pushed.
         """
+        if ops is not None and not isinstance(ops, (Operation, Sequence)):
+            raise TypeError(f"ops is an operation or a sequence of operations, got {ops!r:.80}")
         chosen = () if ops is None else (ops,) if isinstance(ops, Operation) else tuple(ops)
         self._check_type(frame)
         slot = self._planes(self._head(), 1)

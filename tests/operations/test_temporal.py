@@ -55,6 +55,8 @@ def test_types_of_frames():
     assert t.snapshot().shape == (2, 6, 8, 3) and (t.snapshot()[0] == FRAMES[0]).all()
     with pytest.raises(ValueError, match="takes frames of uint8x3, got float32"):
         t.update(FRAMES[1].astype(np.float32))
+    with pytest.raises(TypeError, match="ops is an operation or a sequence"):
+        t.update(FRAMES[1], 3)
     assert t.frames_pushed == 1 and (t.snapshot()[0] == FRAMES[0]).all()
     for bad, hint in (
         ({"dtype": "uint8x3", "channels": 4}, "channels says 4"),
