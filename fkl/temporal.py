@@ -70,8 +70,6 @@ class CircularTensor:
         self.frame_dtype = _pixel(dtype, channels, "dtype")
         channels = self.frame_dtype.channels
         self.out_dtype = self.frame_dtype if out_dtype is None else _pixel(out_dtype, channels, "out_dtype")
-        if self.out_dtype.channels != channels:
-            raise ValueError(f"CircularTensor: frames are {self.frame_dtype} and cannot be kept as {self.out_dtype}")
         self.width, self.height, self.batch = int(width), int(height), int(batch)
         self.order, self.layout, self.target = order, layout, target
         self.frames_pushed = 0
