@@ -56,10 +56,12 @@ class SettingError(Exception):
 def _check_settings() -> None:
     from fkl.compiler.cache import size_limit
     from fkl.compiler.threads import thread_count
+    from fkl.runtime.launch import graphs_wanted
+    from fkl.variant import module_limit
 
     try:
-        thread_count()
-        size_limit()
+        for setting in (thread_count, size_limit, module_limit, graphs_wanted):
+            setting()
     except ValueError as error:
         raise SettingError(str(error)) from None
 

@@ -119,7 +119,8 @@ def check_output(path: str) -> str | None:
     folder = Path(path).absolute().parent
     if not folder.is_dir():
         return f"cannot write {path}: there is no folder {folder}"
-    if Path(path).suffix.lower() not in Image.registered_extensions():
+    kind = Image.registered_extensions().get(Path(path).suffix.lower())
+    if kind not in Image.SAVE:
         return f"cannot write {path}: its ending names no format of pictures; use .png or .jpg"
     return None
 

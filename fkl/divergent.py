@@ -40,6 +40,9 @@ from fkl.variant import gpu_library, host_function
 
 __all__ = ["DivergentKernel", "compose_divergent"]
 
+#: Kernels of other types that are kept for when the types come back.
+_MOST_LAYOUTS = 32
+
 
 class DivergentLayout(NamedTuple):
     """The plans of the chains, None for one that is left out, and where all their fields lie; names carry the chain's number."""
@@ -79,7 +82,7 @@ def lay_out(plans: tuple[Plan | None, ...]) -> DivergentLayout:
                     to.add(slot.op, name, slot.field, slot.number)
                     owners[name] = (i, slot)
     plane_size = planes.size(16)
-    inline = INLINE_TABLE // plane_size
+    inline = max(1, INLINE_TABLE // plane_size)
     table_offset = block.size(16)
     size = table_offset + 16 + inline * plane_size
     return DivergentLayout(plans, first, tuple(block.slots), tuple(planes.slots), owners, size, plane_size, inline, table_offset)
@@ -92,15 +95,16 @@ class DivergentKernel:
         self.target, self.fast_math = target, fast_math
         self.chains = tuple(chains)
         self._sides = [GpuChain(c, fast_math, None) if target == "gpu" else HostChain(c, fast_math) for c in self.chains]
-        # By the type of every chain, None for one not known yet, and whether it has planes.
-        self._layouts: dict[tuple[tuple[DType | None, bool], ...], tuple[DivergentLayout, str]] = {}
+        # By the type of every chain, None for one that is left out; and the one used last.
+        self._layouts: dict[tuple[DType | None, ...], tuple[DivergentLayout, str]] = {}
+        self._current: tuple[DivergentLayout, str] | None = None
         self._last: list[DType | None] = [None] * len(self.chains)
-        self._source: str | None = None
         self.plane_map: tuple[int, ...] = ()
         self.update(plane_map)
 
     def update(self, plane_map: Sequence[int]) -> None:
-        """Assign chains to planes anew; compiles nothing.
+        """Assign chains to planes anew. It compiles nothing by itself; a chain that had no planes yet, and takes none of the
+        types that were seen, is compiled with the others at the next call.
 
         Parameters
         ----------
@@ -114,7 +118,7 @@ class DivergentKernel:
         ValueError
             An empty map, or a number that is no chain's.
         """
-        if isinstance(plane_map, (str, bytes)) or not hasattr(plane_map, "__iter__"):
+        if isinstance(plane_map, (str, bytes, dict)) or not hasattr(plane_map, "__iter__") or getattr(plane_map, "ndim", 1) != 1:
             raise TypeError(f"the plane map is a sequence with the number of a chain for every plane, got {plane_map!r:.80}")
         numbers = [n.__index__() if hasattr(n, "__index__") and not isinstance(n, bool) else n for n in plane_map]
         if not numbers:
@@ -141,7 +145,8 @@ class DivergentKernel:
             What was written, one plane an image.
         """
         handle = 0
-        arrays = self._arrays(images)
+        plane_map = self.plane_map  # once: another thread may update it meanwhile
+        arrays = self._arrays(images, plane_map)
         device = arrays[0].view.device
         if stream is not None and self.target == "cpu":
             raise ValueError('target="cpu" runs at once and takes no stream')
@@ -149,9 +154,9 @@ class DivergentKernel:
             from fkl.runtime.stream import stream_handle
 
             handle = stream_handle(stream) if stream is not None else _current(arrays[0].view)
-        planes = arrays[: len(self.plane_map)]
-        layout, source = self._layout(planes)
-        extents, data, table = self._fill(layout, planes)
+        planes = arrays[: len(plane_map)]
+        layout, source = self._layout(planes, plane_map)
+        extents, data, table = self._fill(layout, planes, plane_map)
         plan = layout.first
         if out is None:
             shape = plan.write.shape(extents, plan.out_dtype)  # type: ignore[attr-defined]
@@ -182,17 +187,17 @@ class DivergentKernel:
                 used(handle if stream is None else stream)
         return out
 
-    def _arrays(self, images: Any) -> list[Array]:
+    def _arrays(self, images: Any, plane_map: tuple[int, ...]) -> list[Array]:
         """One image a plane, each seen by the read of its chain; then the chroma of pairs."""
         if not isinstance(images, (list, tuple)):
             shape: tuple[int, ...] = getattr(images, "shape", ())
             images = [images[z] for z in range(shape[0])] if len(shape) > 2 and hasattr(images, "__getitem__") else [images]
-        if len(images) != len(self.plane_map):
-            raise ValueError(f"the plane map has {len(self.plane_map)} planes, got {len(images)} images; give one image a plane")
+        if len(images) != len(plane_map):
+            raise ValueError(f"the plane map has {len(plane_map)} planes, got {len(images)} images; give one image a plane")
         arrays: list[Array | None] = [None] * len(images)
         chroma: list[Array] = []
         for i, side in enumerate(self._sides):
-            own = [z for z, n in enumerate(self.plane_map) if n == i + 1]
+            own = [z for z, n in enumerate(plane_map) if n == i + 1]
             if own:
                 bound = bind_list([side.see_source(images[z]) for z in own], resized=True)
                 for z, array in zip(own, bound, strict=False):
@@ -203,31 +208,34 @@ class DivergentKernel:
             raise ValueError(f"the images lie on several devices: {', '.join(sorted({place(a.view.device) for a in seen}))}")
         return seen
 
-    def _layout(self, arrays: list[Array]) -> tuple[DivergentLayout, str]:
+    def _layout(self, arrays: list[Array], plane_map: tuple[int, ...]) -> tuple[DivergentLayout, str]:
         """Plans and source for these input types.
 
         A chain without planes is planned for the type it had last, or for one that another chain has, so that planes can come
-        to it without a compile. It never keeps the others from running: if it takes none of them it is left out until it has
-        planes.
+        to it without a compile. It never keeps the others from running: if it takes none of them, or ends otherwise, it is left
+        out until it has planes.
         """
-        wanted: list[tuple[DType | None, bool]] = []
-        for i, last in enumerate(self._last):
-            own = next((a.surface.dtype for a, n in zip(arrays, self.plane_map, strict=True) if n == i + 1), None)
-            wanted.append((last, False) if own is None else (own, True))
-        found = self._layouts.get(tuple(wanted))
-        if found is None:
-            layout = lay_out(self._plans(wanted))
-            found = self._layouts[tuple(wanted)] = layout, generate_divergent(layout)
-        self._last = [last if plan is None else plan.dtypes[0] for plan, last in zip(found[0].plans, self._last, strict=True)]
-        self._source = found[1]
+        used: list[DType | None] = [None] * len(self.chains)
+        for array, n in zip(arrays, plane_map, strict=True):
+            used[n - 1] = used[n - 1] or array.surface.dtype
+        found = self._current
+        if found is None or not _serves(found[0], used):
+            plans = self._plans(used)
+            key = tuple(None if plan is None else plan.dtypes[0] for plan in plans)
+            found = self._layouts.get(key)
+            if found is None:
+                layout = lay_out(plans)
+                found = layout, generate_divergent(layout)
+                if len(self._layouts) >= _MOST_LAYOUTS:
+                    self._layouts.clear()
+                self._layouts[key] = found
+            self._current = found
+        self._last = [dtype or last for dtype, last in zip(used, self._last, strict=True)]
         return found
 
-    def _plans(self, wanted: list[tuple[DType | None, bool]]) -> tuple[Plan | None, ...]:
+    def _plans(self, used: Sequence[DType | None]) -> tuple[Plan | None, ...]:
         """The plan of every chain; None for one without planes that does not go with the others."""
-        plans: list[Plan | None] = [
-            make_plan(c, dtype, listed=True) if used and dtype else None
-            for c, (dtype, used) in zip(self.chains, wanted, strict=True)
-        ]
+        plans = [None if t is None else make_plan(c, t, listed=True) for c, t in zip(self.chains, used, strict=True)]
         number, first = next((i, plan) for i, plan in enumerate(plans, 1) if plan is not None)
         for i, plan in enumerate(plans, 1):
             if plan is not None and not _alike(plan, first):
@@ -235,14 +243,15 @@ class DivergentKernel:
                     f"all chains end in the same write and type; chain {number} ends with {first.write!r} of {first.out_dtype}, "
                     f"chain {i} with {plan.write!r} of {plan.out_dtype}"
                 )
-        types = dict.fromkeys(dtype for dtype, used in wanted if used)
-        for i, (last, used) in enumerate(wanted):
-            if not used:
-                tried = (_planned(self.chains[i], dtype) for dtype in ((last,) if last else types) if dtype)
+        for i, last in enumerate(self._last):
+            if plans[i] is None:
+                tried = (_planned(self.chains[i], dtype) for dtype in dict.fromkeys((last, *used)) if dtype is not None)
                 plans[i] = next((plan for plan in tried if plan is not None and _alike(plan, first)), None)
         return tuple(plans)
 
-    def _fill(self, layout: DivergentLayout, arrays: list[Array]) -> tuple[Extents, bytearray, bytes]:
+    def _fill(
+        self, layout: DivergentLayout, arrays: list[Array], plane_map: tuple[int, ...]
+    ) -> tuple[Extents, bytearray, bytes]:
         """The output's size, the block but for the target, and the plane table if it outgrew the block."""
         data = bytearray(layout.size)
         table = bytearray(len(arrays) * layout.plane_size)
@@ -250,7 +259,7 @@ class DivergentKernel:
         values: list[list[tuple[bytes, ...]] | None] = []
         ranks = [0] * len(arrays)
         for i, plan in enumerate(layout.plans):
-            own = [z for z, n in enumerate(self.plane_map) if n == i + 1]
+            own = [z for z, n in enumerate(plane_map) if n == i + 1]
             if plan is None or not own:
                 values.append(None)
                 continue
@@ -276,7 +285,7 @@ class DivergentKernel:
             rows = values[i]
             if rows is not None:
                 data[slot.offset : slot.offset + slot.field.size] = rows[origin.op][origin.number]
-        for z, n in enumerate(self.plane_map):
+        for z, n in enumerate(plane_map):
             at = z * layout.plane_size
             struct.pack_into("<i", table, at, n - 1)
             for slot in layout.plane_slots:
@@ -289,6 +298,7 @@ class DivergentKernel:
                     raw = image_record(arrays[z], single=True)
                 else:
                     raw = rows[origin.op][origin.number][ranks[z] * size : (ranks[z] + 1) * size]
+                assert len(raw) == size
                 table[at + slot.offset : at + slot.offset + size] = raw
         if len(arrays) <= layout.inline_planes:
             start = layout.table_offset + 16
@@ -311,10 +321,16 @@ class DivergentKernel:
 
     def source(self) -> str | None:
         """The generated source for the input types used last; None before the first call."""
-        return self._source
+        found = self._current
+        return None if found is None else found[1]
 
     def __repr__(self) -> str:
         return f"<fkl.DivergentKernel {self.target}, {len(self.chains)} chains over {len(self.plane_map)} planes>"
+
+
+def _serves(layout: DivergentLayout, used: Sequence[DType | None]) -> bool:
+    """Whether every chain that has planes is in the kernel for their type."""
+    return all(t is None or (plan is not None and plan.dtypes[0] == t) for plan, t in zip(layout.plans, used, strict=True))
 
 
 def _alike(plan: Plan, other: Plan) -> bool:
@@ -344,7 +360,7 @@ def compose_divergent(
     Parameters
     ----------
     plane_map : sequence of int
-        For every plane the 1-based number of its chain. A value: `DivergentKernel.update` changes it without a compile.
+        For every plane the 1-based number of its chain. A value: `DivergentKernel.update` changes it.
     *chains : sequence of Operation
         Each from a read to a write, nothing bound. All end in the same write, type and size; geometry is allowed.
     target : {"gpu", "cpu"}
@@ -371,7 +387,10 @@ def compose_divergent(
     for i, chain in enumerate(chains):
         if not hasattr(chain, "__iter__"):
             raise TypeError(f"chain {i + 1} is a sequence of operations, from a read to a write; got {chain!r:.80}")
-        ops = check_chain(tuple(chain))
+        try:
+            ops = check_chain(tuple(chain))
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"chain {i + 1}: {error}") from None
         bound = ops[0].source is not None or ops[-1].dest is not None  # type: ignore[attr-defined]
         if bound or any(getattr(op, "operand", None) is not None for op in ops):
             raise ValueError(f"chain {i + 1} binds an array; divergent chains bind nothing, images come at the call")

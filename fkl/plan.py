@@ -190,7 +190,7 @@ class Plan(NamedTuple):
         for i, op in enumerate(self.ops):
             after = op.extents(extents, self.dtypes[i], self.lowered[i].out)
             if isinstance(op, Geometry):
-                if op.repeats and any(0 in extents.size_of(z) for z in range(extents.planes)):
+                if op.repeats and any(0 in size for size in extents.sizes or [extents[:2]]):
                     bare = i
                 reads *= op.reads(*extents.size_of(0)) if extents.planes and 0 not in extents.size_of(0) else 1
                 per_plane = any(field.per_plane for field in self.lowered[i].fields)
@@ -254,7 +254,7 @@ def check_chain(ops: Sequence[object]) -> tuple[Operation, ...]:
     for i, op in enumerate(ops):
         if not isinstance(op, Operation):
             hint = "; operations are objects: write fkl.Sqr(), not fkl.Sqr" if isinstance(op, type) else ""
-            raise TypeError(f"argument {i} of compose is no operation but {op!r:.80}{hint}")
+            raise TypeError(f"operation {i} is none but {op!r:.80}{hint}")
     chain: tuple[Operation, ...] = tuple(ops)  # type: ignore[arg-type]
     if not chain or chain[0].role != "read":
         first = f"starts with {chain[0]!r:.80}" if chain else "is empty"
@@ -326,7 +326,7 @@ def make_plan(ops: tuple[Operation, ...], dtype: DType, *, listed: bool = False,
             name = "dst" if i == len(ops) - 1 else "src" if i == 0 else f"v{i}_{k}"
             (planes if field.per_plane else block).add(i, name, field, k)
     plane_size = planes.size(16)
-    inline_planes = INLINE_TABLE // plane_size if plane_size else 0
+    inline_planes = max(1, INLINE_TABLE // plane_size) if plane_size else 0
     table_offset = block.size(16)
     size = table_offset + (16 + inline_planes * plane_size if plane_size else 0)
     target = block.slots[0]

@@ -6,19 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from fkl.dtypes import DType, parse_dtype
-from fkl.operations.base import Operation
+from fkl.operations.base import Operation, article
 
 __all__ = ["CircularTensor"]
-
-
-def _pixel(dtype: Any, channels: int | None, name: str) -> DType:
-    """A pixel type out of a scalar or a pixel type, and the channels said beside it."""
-    found = parse_dtype(dtype)
-    if channels is None or found.channels == channels:
-        return found
-    if found.channels != 1:
-        raise ValueError(f"CircularTensor: {name} is {found}, channels says {channels}; give one of them")
-    return DType(found.base, channels)
 
 
 class CircularTensor:
@@ -67,9 +57,15 @@ class CircularTensor:
         ):  # fmt: skip
             if value not in known:
                 raise ValueError(f"CircularTensor: {name} is one of {', '.join(known)}, got {value!r}")
-        self.frame_dtype = _pixel(dtype, channels, "dtype")
-        channels = self.frame_dtype.channels
-        self.out_dtype = self.frame_dtype if out_dtype is None else _pixel(out_dtype, channels, "out_dtype")
+        found = parse_dtype(dtype)
+        if channels is None:
+            channels = found.channels
+        if found.channels not in (1, channels):
+            raise ValueError(f"CircularTensor: dtype is {found}, channels says {channels}; give one of them")
+        kept = found if out_dtype is None else parse_dtype(out_dtype)
+        if kept.channels not in (1, channels):
+            raise ValueError(f"CircularTensor: frames have {article(channels, 'channel')}, out_dtype is {kept}")
+        self.frame_dtype, self.out_dtype = DType(found.base, channels), DType(kept.base, channels)
         self.width, self.height, self.batch = int(width), int(height), int(batch)
         self.order, self.layout, self.target = order, layout, target
         self.frames_pushed = 0
@@ -110,11 +106,12 @@ class CircularTensor:
         return DeviceBuffer.from_ptr(at, shape, self.out_dtype.base, owner=ring, device=ring.device, check=False)
 
     def _check_type(self, frame: Any) -> None:
-        """Refuse a frame of another scalar type; its shape is the kernel's to check."""
-        from fkl.runtime.view import view
+        """Refuse a frame that says it is of another scalar type; its shape is the kernel's to check.
 
-        found = view(frame, writable=False).dtype
-        if found.base != self.frame_dtype.base:
+        What has no ``dtype`` is not imported a second time for this.
+        """
+        found = getattr(frame, "dtype", None)
+        if found is not None and parse_dtype(found).base != self.frame_dtype.base:
             raise ValueError(
                 f"the window takes frames of {self.frame_dtype}, got {found}; convert it, or make a window of that dtype"
             )

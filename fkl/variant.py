@@ -19,7 +19,7 @@ from fkl.plan import Plan, make_plan
 if TYPE_CHECKING:
     from fkl.runtime.launch import Library
 
-__all__ = ["Variant", "gpu_library", "host_function", "loaded_modules", "tidy", "tidy_is_due"]
+__all__ = ["Variant", "gpu_library", "host_function", "loaded_modules", "module_limit", "tidy", "tidy_is_due"]
 
 _lock = threading.Lock()
 #: Code loaded on GPUs, least recently composed first: (source, fast_math, capability) -> Library.
@@ -33,7 +33,7 @@ _plans: dict[tuple[Any, ...], tuple[Plan, str]] = {}
 _MOST_PLANS = 256
 
 
-def _limit() -> int:
+def module_limit() -> int:
     """How many GPU modules stay loaded although no kernel uses them (``FKL_MODULE_CACHE``, 128)."""
     text = os.environ.get("FKL_MODULE_CACHE", "128")
     if not text.isdecimal():
@@ -120,7 +120,7 @@ def gpu_library(source: str, fast_math: bool, device: int) -> Library:
     from fkl.runtime.launch import Library
 
     global _crowded
-    limit = max(_limit(), 1)
+    limit = max(module_limit(), 1)
     image = binary(source, capability, fast_math=fast_math, driver_major=driver_version() // 1000)
     made = Library(image)
     with _lock:
@@ -159,7 +159,7 @@ def tidy() -> None:
 
     global _crowded
     with _lock:
-        while len(_libraries) > max(_limit(), 1):
+        while len(_libraries) > max(module_limit(), 1):
             _libraries.popitem(last=False)
         _crowded = False
     unload_retired()

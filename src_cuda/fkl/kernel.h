@@ -12,8 +12,8 @@ namespace fkl {
 template <class Record>
 FKL_FN Record fetched(const Record* table, const Record* held, i64 z) {
 #if FKL_ON_DEVICE
-  // Both are read, one of them switched off: a branch costs more than that, and an address that may be of either memory
-  // more still.
+  // The held record is always read; that of the table, if there is one, overwrites it by loads that are else switched off.
+  // A branch costs more than that, and an address that may be of either memory more still.
   union {
     uint4 words[sizeof(Record) / 16];
     Record record;

@@ -23,9 +23,11 @@ enum { CHROMA_REPLICATE, CHROMA_LEFT, CHROMA_CENTER };
 enum { BETWEEN, PAIRED_UV, PAIRED_VU, APART };
 
 // Two samples that lie beside each other: one access if they are aligned for it. Loads that do not apply are switched off,
-// each into registers of its own: none waits for another, and there is no branch for the compiler to take apart.
+// each into registers of its own: none waits for another, and there is no branch for the compiler to take apart. No store of
+// a kernel reaches what it reads here (outputs that overlap a surface are refused), so that the order to stores is free.
 template <class T>
 FKL_FN void load_pair(const u8* at, i32 aligned, u32& first, u32& second) {
+  static_assert(sizeof(T) <= 2, "samples of one byte or two");
 #if FKL_ON_DEVICE
   const u64 address = __cvta_generic_to_global(at);
 #define FKL_LOAD_PAIR(pair, sample, bits, mask)                                                                       \
@@ -37,7 +39,7 @@ FKL_FN void load_pair(const u8* at, i32 aligned, u32& first, u32& second) {
   if constexpr (sizeof(T) == 2) FKL_LOAD_PAIR("u32", "u16", "16", "0xffff");
 #undef FKL_LOAD_PAIR
 #else
-  (void)aligned;
+  if (aligned && u64(at) % (2 * sizeof(T)) != 0) __builtin_trap();  // the host was wrong, and a GPU would fault
   first = reinterpret_cast<const T*>(at)[0], second = reinterpret_cast<const T*>(at)[1];
 #endif
 }

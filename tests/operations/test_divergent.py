@@ -1,5 +1,8 @@
 """`compose_divergent`: every plane equals its own chain's result."""
 
+import sys
+import threading
+
 import numpy as np
 import pytest
 from double import check
@@ -96,7 +99,60 @@ def test_chains_without_planes_keep_none_from_running():
     assert (k(CAMERA[:2]) == expected([1, 1], CAMERA[:2])).all() and "chain1" not in k.source()
 
 
-@pytest.mark.parametrize("wrong", [3, None, "12", b"1", 1.5])
+def test_a_type_of_the_past_keeps_no_chain_out():
+    chains = [fkl.TensorRead(), fkl.TensorWrite()], [fkl.TensorRead(), fkl.Neg(), fkl.TensorWrite()]
+    k = fkl.compose_divergent([1, 2], *chains, target="cpu")
+    f = CAMERA[0].astype(np.float32)
+    assert (k([f, f]) == np.stack([f, -f])).all()
+    k.update([1, 1])
+    assert (k(CAMERA[:2]) == np.stack(CAMERA[:2])).all() and "chain1" in k.source()
+    source = k.source()
+    k.update([2, 1])
+    assert (k(CAMERA[:2]) == np.stack([-CAMERA[0], CAMERA[1]])).all() and k.source() == source
+
+
+def test_maps_of_one_type_share_a_layout():
+    chains = [[fkl.TensorRead(), *[fkl.Neg()] * i, fkl.Cast("float32"), fkl.TensorWrite()] for i in range(6)]
+    k = fkl.compose_divergent([1], *chains, target="cpu")
+    for first in range(1, 7):
+        k.update([first, 7 - first])
+        want = [c.astype(np.int64) * (-1) ** i % 256 for c, i in zip(CAMERA, (first - 1, 6 - first), strict=False)]
+        assert (k(CAMERA[:2]) == np.stack(want)).all()
+    assert len(k._layouts) == 1
+
+
+def test_updates_from_another_thread():
+    """A call keeps to one map, whatever is assigned meanwhile."""
+    k = fkl.compose_divergent([1, 2], ONE, TWO, target="cpu")
+    mixed = CAMERA[:2]
+    k([CAMERA[0], DEPTH[0]])
+    done = threading.Event()
+
+    def change():
+        while not done.is_set():
+            k.update([1, 1])
+            k.update([1, 1, 1])
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    changer = threading.Thread(target=change)
+    want = expected([1, 1], mixed)
+    changer.start()
+    try:
+        right = 0
+        for _ in range(400):
+            try:
+                right += (k(mixed) == want).all()
+            except ValueError as error:
+                assert "give one image a plane" in str(error)
+    finally:
+        done.set()
+        changer.join()
+        sys.setswitchinterval(interval)
+    assert right > 0
+
+
+@pytest.mark.parametrize("wrong", [3, None, "12", b"1", 1.5, {1: 1}, np.array(1)])
 def test_maps_that_are_no_sequence(wrong):
     with pytest.raises(TypeError, match="plane map is a sequence"):
         fkl.compose_divergent(wrong, ONE, target="cpu")

@@ -60,7 +60,8 @@ def test_types_of_frames():
     assert t.frames_pushed == 1 and (t.snapshot()[0] == FRAMES[0]).all()
     for bad, hint in (
         ({"dtype": "uint8x3", "channels": 4}, "channels says 4"),
-        ({"dtype": "uint8x3", "out_dtype": "float32x4"}, "channels says 3"),
+        ({"dtype": "uint8x3", "out_dtype": "float32x4"}, "frames have 3 channels, out_dtype is float32x4"),
+        ({"out_dtype": "uint8x3"}, "frames have 1 channel, out_dtype is uint8x3"),
         ({"channels": 5}, "channels"),
     ):
         with pytest.raises((ValueError, TypeError), match=hint):
