@@ -72,6 +72,18 @@ def test_every_operation_for_every_architecture(sources, capability):
     assert all(image[:4] == b"\x7fELF" for image in images)
 
 
+@pytest.mark.parametrize("count", [2, 60])
+def test_divergent_chains(count):
+    """Of so many chains that the record of one plane is more than a block holds by its rule."""
+    from fkl.codegen import generate_divergent
+    from fkl.divergent import lay_out
+
+    chain = check_chain([fkl.TensorRead(), fkl.Crop(0, 0, 4, 4), fkl.Resize(8, 8), fkl.TensorSplit()])
+    layout = lay_out((None, *[make_plan(chain, DType("uint8", 3), listed=True)] * count))
+    assert layout.inline_planes >= 1 and (layout.plane_size > 3584) == (count == 60)
+    assert binary(generate_divergent(layout), (9, 0), fast_math=False, driver_major=NEWEST)[:4] == b"\x7fELF"
+
+
 def test_fast_math_and_long_chains():
     ops = [fkl.Mul(1.5), fkl.Div(3.0), fkl.Add(0.5), fkl.Sqrt()]
     text = source([fkl.TensorRead(), *ops, fkl.TensorWrite()], DType("float32", 3))

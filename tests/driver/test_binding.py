@@ -260,4 +260,8 @@ def test_blocks_too_large_for_a_launch():
     D.double_fault(b"MemcpyHtoDAsync", 1, 2); free = calls("MemFreeAsync")
     raises(fkl.CudaError, "cuMemcpyHtoDAsync", k); assert calls("MemFreeAsync") == free + 1
     k(); assert same(o, row * (0, 0, 0, 0.25))
+    k = fkl.compose(fkl.TensorRead(), *[fkl.Add((1.0, 2.0, 3.0, 4.0))] * n, fkl.TensorWrite())  # records of planes in it, and behind it
+    for count in (3, 300):
+        got = k([fkl.asarray(np.full((3, 5, 4), float(i))) for i in range(count)]).to_numpy()
+        assert (got == np.arange(float(count)).reshape(-1, 1, 1, 1) + n * np.arange(1.0, 5.0)).all()
     """)

@@ -399,6 +399,15 @@ def test_blocks_too_large_for_a_launch():
     assert torch.equal(z.cpu(), want.expand(9, 5, 4))
 
 
+@pytest.mark.parametrize("count", [3, 300])
+def test_records_of_planes_in_a_block_too_large_for_a_launch(count):
+    """Of lists: in the block, which lies in memory, and in a table behind it."""
+    k = fkl.compose(fkl.TensorRead(), *[fkl.Add((1.0, 2.0, 3.0, 4.0))] * 1100, fkl.TensorWrite())
+    images = [torch.full((3, 5, 4), float(i), dtype=torch.float64, device="cuda") for i in range(count)]
+    want = torch.arange(float(count), dtype=torch.float64).reshape(-1, 1, 1, 1) + 1100 * torch.arange(1.0, 5.0, dtype=torch.float64)
+    assert torch.equal(k(images).cpu(), want.expand(count, 3, 5, 4))
+
+
 def test_threads_share_one_kernel():
     k, errors = chain(), []
 

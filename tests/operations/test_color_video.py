@@ -144,6 +144,37 @@ def test_chroma_at_any_address_and_pitch(name, offset, pitch):
     assert (run(x, read=fkl.ReadYUV(name)) == want).all() and (run((x[:H], x[H:]), read=fkl.ReadYUV(name)) == want).all()
 
 
+def test_pairs_are_announced_where_they_are_aligned():
+    """The flag that lets a GPU read both chroma samples at once: address, pitch and plane stride are multiples of the pair."""
+    from types import SimpleNamespace
+
+    from fkl.dtypes import DType
+    from fkl.operations.video import FORMATS
+    from fkl.video import video_surface
+
+    def flag(name, item, address, pitch, plane=None, chroma=None):
+        def view(ptr, rows, pitch, plane):
+            shape, strides = ((rows, 8), (pitch, item)) if plane is None else ((2, rows, 8), (plane, pitch, item))
+            return SimpleNamespace(ptr=ptr, shape=shape, strides=strides, itemsize=item, dtype=DType("uint8" if item == 1 else "uint16"))
+
+        views = [view(address, 6 if chroma is None else 4, pitch, plane)]
+        if chroma is not None:
+            views.append(view(chroma, 2, pitch, plane))
+        return np.frombuffer(video_surface(name, FORMATS[name], views).record, np.int32)[-1]
+
+    for name, item in (("nv12", 1), ("nv21", 1), ("p010", 2)):
+        pair = 2 * item
+        for address in range(4096, 4096 + 2 * pair, item):
+            for pitch in range(8 * item, 8 * item + 2 * pair + 1, item):
+                start = address + 4 * pitch
+                assert flag(name, item, address, pitch) == (start % pair == 0 and pitch % pair == 0)
+                for chroma in range(8192, 8192 + 2 * pair, item):
+                    assert flag(name, item, address, pitch, chroma=chroma) == (chroma % pair == 0 and pitch % pair == 0)
+        assert flag(name, item, 4096, 8 * item, plane=6 * 8 * item) == 1
+        assert flag(name, item, 4096, 8 * item, plane=6 * 8 * item + item) == 0
+    assert flag("i420", 1, 4096, 8) == 0 and flag("uyvy", 1, 4096, 8) == 0
+
+
 def test_lists_of_pairs():
     want = expected(NV12[:H], NV12[H:, 0::2], NV12[H:, 1::2])
     luma, chroma = NV12[:H].copy(), NV12[H:].copy()
