@@ -25,8 +25,8 @@ BATCH = 100
 LIMITS = {
     "k()": [("C cuLaunchKernel", 0.55), ("C cuGraphLaunch", 1.10)],
     "k(stream=s)": [("C cuLaunchKernel", 0.55), ("C cuGraphLaunch", 1.10)],
-    "k(), cupy": [("C cuLaunchKernel", 0.55)],
-    "k(), DeviceBuffer": [("C cuLaunchKernel", 0.55)],
+    "k(), cupy": [("C cuLaunchKernel", 0.55), ("C cuGraphLaunch", 1.10)],
+    "k(), DeviceBuffer": [("C cuLaunchKernel", 0.55), ("C cuGraphLaunch", 1.10)],
     "k(x, out=y)": [("C cuLaunchKernel", 0.80)],
     "k(x, out=y), cupy": [("C cuLaunchKernel", 1.3)],
     "k(x, out=y), DeviceBuffer": [("C cuLaunchKernel", 1.3)],
