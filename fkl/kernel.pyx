@@ -162,7 +162,9 @@ cdef class FusedKernel:
 
     cdef int _check_users(self) except -1:
         """Refuse bound buffers of fkl's own that were closed."""
-        for user in self.users or ():
+        if self.users is None:
+            return 0
+        for user in self.users:
             (<Exporter>(<ArrayView>user).obj).check_open()
         return 0
 

@@ -181,7 +181,7 @@ def test_bound_launches_go_through_a_graph():
     from fkl.runtime.launch import graph_count
     a, b = image(), image(); x, o = dev(a), fkl.empty((3, 9, 14)); mul = fkl.Mul(2.0)
     k = fkl.compose(fkl.TensorRead(x), fkl.Cast("float32"), mul, fkl.TensorSplit(o))
-    assert graph_count() == 1 and calls("GraphInstantiate") == 1
+    assert graph_count() == 1 and calls("GraphInstantiate") == calls("GraphUpload") == 1
     k(); k(); assert calls("GraphLaunch") == 2 and calls("GraphSetParams") == 0 and same(o, want(a))
     k.update(mul, 3.0); k(); assert calls("GraphInstantiate") == 1 and calls("GraphSetParams") == 1 and same(o, want(a, 3.0))
     u = chain(); zs = [fkl.empty((3, 9, 14)) for _ in range(4)]
@@ -191,6 +191,25 @@ def test_bound_launches_go_through_a_graph():
     assert calls("GraphLaunch") == n and not D.double_spoiled(); D.double_capture(s.handle, 0)
     D.double_capture(s.handle, 1); q = chain(dev(b), fkl.empty((3, 9, 14))); q(stream=s); assert not D.double_spoiled(); D.double_capture(s.handle, 0)
     del k, u, q; gc.collect(); assert graph_count() <= 1
+    """)
+
+
+def test_calls_allocate_nothing_and_run_no_python():
+    script("""
+    x, o = dev(image()), fkl.empty((3, 9, 14)); k, u, s, mul = chain(x, o), chain(), fkl.Stream(), fkl.Mul(2.0)
+    y, z = dev(image()), fkl.empty((3, 9, 14)); D.double_idle(1)
+    def bound():
+        for _ in range(1000): k()
+    def streamed():
+        for _ in range(1000): k(stream=s)
+    def unbound():
+        for _ in range(500): u(x, out=z); u(y, out=z)
+    entered = []
+    def watch(frame, event, arg):
+        if event == "call" and frame.f_code.co_filename != "<string>": entered.append(frame.f_code)
+    for run in (bound, streamed, unbound):
+        run(); run(); before = sys.getallocatedblocks(); run(); assert abs(sys.getallocatedblocks() - before) < 20, run
+        sys.setprofile(watch); run(); sys.setprofile(None); assert not entered, (run, entered[:3])
     """)
 
 

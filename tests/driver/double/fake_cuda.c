@@ -548,6 +548,7 @@ static fkl_CUresult f_GraphInstantiateWithFlags(fkl_CUgraphExec *exec, fkl_CUgra
 static fkl_CUresult f_GraphUpload(fkl_CUgraphExec exec, fkl_CUstream stream) {
     (void)exec, (void)stream;
     IN_CONTEXT(GraphUpload);
+    note("GraphUpload");
     return OK;
 }
 static fkl_CUresult f_GraphExecKernelNodeSetParams(fkl_CUgraphExec exec, fkl_CUgraphNode node,
