@@ -254,7 +254,7 @@ def check_chain(ops: Sequence[object]) -> tuple[Operation, ...]:
     for i, op in enumerate(ops):
         if not isinstance(op, Operation):
             hint = "; operations are objects: write fkl.Sqr(), not fkl.Sqr" if isinstance(op, type) else ""
-            raise TypeError(f"operation {i} is none but {op!r:.80}{hint}")
+            raise TypeError(f"position {i} of the chain holds no operation but {op!r:.80}{hint}")
     chain: tuple[Operation, ...] = tuple(ops)  # type: ignore[arg-type]
     if not chain or chain[0].role != "read":
         first = f"starts with {chain[0]!r:.80}" if chain else "is empty"
