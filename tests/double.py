@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import shutil
@@ -71,10 +72,17 @@ fkl.compiler.gpu.binary = binary
 """
 
 
+def _folder(prefix: str) -> str:
+    """A directory that goes with this process."""
+    path = tempfile.mkdtemp(prefix=prefix)
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path
+
+
 @functools.cache
 def library() -> str:
     """Path of the double, compiled by the host's C compiler."""
-    folder = tempfile.mkdtemp(prefix="fkl-double-")
+    folder = _folder("fkl-double-")
     path = f"{folder}/libfakecuda.so"
     abi = Path(fkl.__file__).parent / "runtime" / "abi"
     include = abi if abi.is_dir() else Path(__file__).parents[1] / "fkl" / "runtime" / "abi"
@@ -90,7 +98,7 @@ def library() -> str:
 @functools.cache
 def code_folder() -> str:
     """Where chains compiled for the double are kept between the tests of a run."""
-    return tempfile.mkdtemp(prefix="fkl-double-code-")
+    return _folder("fkl-double-code-")
 
 
 def run(script: str, *, preamble: str = PREAMBLE, **environment: str) -> subprocess.CompletedProcess[str]:

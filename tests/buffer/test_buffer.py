@@ -224,6 +224,8 @@ def test_dlpack_out():
     o.__dlpack__(stream=-1); assert calls("StreamWaitEvent") == 0
     o.__dlpack__(stream=1); assert calls("StreamWaitEvent") == 1 and calls("CtxSynchronize") == calls("EventSynchronize") == 0
     o.__dlpack__(); o.__dlpack__(stream=2); assert calls("StreamWaitEvent") == 3
+    other = fkl.Stream(); assert other.handle > 2; o.__dlpack__(stream=other.handle); assert calls("StreamWaitEvent") == 4
+    assert calls("CtxSynchronize") == calls("EventSynchronize") == calls("StreamSynchronize") == 0
     """)
 
 

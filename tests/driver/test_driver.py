@@ -143,6 +143,18 @@ def test_two_devices():
     assert D.double_launches() == before
     D.double_set_current(1)
     assert fkl.empty((2,)).device == 1
+    D.double_set_current(0)
+    # What is bound on the second device runs there, on its streams, whatever device is current.
+    o, p = fkl.empty((4, 8), "float32", device=1), fkl.empty((4, 8), "float32", device=1)
+    one = fkl.compose(fkl.TensorRead(b), fkl.Add(1.0), fkl.TensorWrite(o)); two = fkl.compose(fkl.TensorRead(o), fkl.Mul(3.0), fkl.TensorWrite(p))
+    s = fkl.Stream(device=1); assert s.device == 1
+    one(stream=s); s.synchronize(); assert (o.to_numpy() == 2).all()
+    assert two.run() is p and (p.to_numpy() == 6).all() and two.run(stream=s) is p
+    b.fill(4.0); both = fkl.sequence(one, two); both(stream=s); s.synchronize(); assert (p.to_numpy() == 15).all()
+    b.fill(5.0); both.run(); assert (p.to_numpy() == 18).all()
+    try: fkl.sequence(one, fkl.compose(fkl.TensorRead(a), fkl.Add(1.0), fkl.TensorWrite(fkl.empty((4, 8), device=0))))
+    except ValueError as e: assert "cuda:0" in str(e) and "cuda:1" in str(e), e
+    else: raise SystemExit("no error")
     """)
 
 
