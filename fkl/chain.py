@@ -22,6 +22,7 @@ from fkl.binding import (
 from fkl.dtypes import DType
 from fkl.operations.base import Extents, Operation
 from fkl.operations.reads import ReadSet
+from fkl.plan import Plan
 from fkl.variant import Variant
 
 __all__ = ["Chain", "Request"]
@@ -197,7 +198,7 @@ class Chain:
             like = sources[0].view if sources else None
             shape = plan.write.shape(result, plan.out_dtype)  # type: ignore[attr-defined]
             target = self.allocate(like, shape, plan.out_dtype.base, device, stream)
-        dests = self.bind_dests(target, variant, result)
+        dests = self.bind_dests(target, plan, result)
         for array in dests:
             if array.view.device != device:
                 raise ValueError(
@@ -212,15 +213,16 @@ class Chain:
         check_overlap(plan, [*sources, *self.operands.values()], dests)
         return Request(variant, extents, result, values, sources, dests, self.operands, target, device)
 
-    def bind_dests(self, target: Any, variant: Variant, result: Extents) -> list[Array]:
-        """See the output, one array or one per channel, in the layout of the chain's write."""
+    def bind_dests(self, target: Any, plan: Plan, result: Extents) -> list[Array]:
+        """See the output, one array or one per channel, in the layout of the plan's write."""
         if isinstance(target, (list, tuple)):
-            if self.write.layout != "separate":
-                raise TypeError(f"{type(self.write).__name__} writes one array, not a list; SplitWrite takes a list of channels")
+            if plan.write.layout != "separate":  # type: ignore[attr-defined]
+                name = type(plan.write).__name__
+                raise TypeError(f"{name} writes one array, not a list; SplitWrite takes a list of channels")
             views: Any = [self.view(t, "output") for t in target]
         else:
             views = self.view(target, "output")
-        return bind_destination(self.write, views, variant.plan, result)
+        return bind_destination(plan.write, views, plan, result)
 
     def _input(self, x: Any) -> tuple[list[Array], Extents, Variant, int]:
         if self.generates:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from fkl.binding import (
     Array,
-    bind_destination,
     bind_list,
     check_overlap,
     check_pitches,
@@ -307,9 +306,7 @@ class DivergentKernel:
         return out, data, bytes(table)
 
     def _dests(self, out: Any, plan: Plan, extents: Extents, arrays: list[Array]) -> list[Array]:
-        side = self._sides[0]
-        views: Any = [side.view(t, "output") for t in out] if isinstance(out, (list, tuple)) else side.view(out, "output")
-        dests = bind_destination(plan.write, views, plan, extents)
+        dests = self._sides[0].bind_dests(out, plan, extents)
         for array in dests:
             if array.view.device != arrays[0].view.device:
                 raise ValueError(

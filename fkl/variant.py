@@ -33,6 +33,14 @@ _plans: dict[tuple[Any, ...], tuple[Plan, str]] = {}
 _MOST_PLANS = 256
 
 
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 def module_limit() -> int:
     """How many GPU modules stay loaded although no kernel uses them (``FKL_MODULE_CACHE``, 128)."""
     text = os.environ.get("FKL_MODULE_CACHE", "128")

@@ -30,15 +30,24 @@ def _rows(view: Any, what: str) -> tuple[int, int, int, int, int]:
     shape, strides = tuple(view.shape), tuple(view.strides)
     if len(shape) not in (2, 3):
         raise ValueError(f"{what} has 2 dimensions, or 3 with frames first, got shape {shape}")
-    if shape[-1] > 1 and strides[-1] != view.itemsize:
+    plane, pitch = _steps(shape, strides, view.itemsize, what)
+    return shape[0] if len(shape) == 3 else 1, shape[-2], shape[-1], plane, pitch
+
+
+def _steps(shape: tuple[int, ...], strides: tuple[int, ...], item: int, what: str) -> tuple[int, int]:
+    """Plane stride and pitch of (H, W) or (P, H, W), for rows whose samples lie beside each other."""
+    row = shape[-1] * item
+    if 0 in shape:  # the strides of an array without elements mean nothing
+        return row * shape[-2], row
+    if shape[-1] > 1 and strides[-1] != item:
         raise ValueError(f"the samples of a row of {what} must lie beside each other, got strides {strides}; make it contiguous")
-    pitch = strides[-2] if shape[-2] > 1 else shape[-1] * view.itemsize
+    pitch = strides[-2] if shape[-2] > 1 else row
     plane = strides[0] if len(shape) == 3 else pitch * shape[-2]
     if pitch >= 2**32 and shape[-2] > 1:
         raise ValueError(f"the rows of {what} lie {pitch} bytes apart, ReadYUV takes pitches below 2^32 bytes")
-    if pitch < shape[-1] * view.itemsize or plane < 0:
+    if pitch < row or plane < 0:
         raise ValueError(f"the rows of {what} overlap or run backwards, strides {strides}; make it contiguous")
-    return shape[0] if len(shape) == 3 else 1, shape[-2], shape[-1], plane, pitch
+    return plane, pitch
 
 
 def video_surface(name: str, fmt: VideoFormat, views: Sequence[Any]) -> VideoSurface:
@@ -67,7 +76,7 @@ def video_surface(name: str, fmt: VideoFormat, views: Sequence[Any]) -> VideoSur
         if len(views) == 2:
             height = rows
             chroma = views[1]
-            start, chroma_plane, chroma_pitch = _chroma(name, chroma, width, height, rank)
+            start, chroma_plane, chroma_pitch = _chroma(name, chroma, planes, width, height, rank)
         else:
             height = rows * 2 // 3
             if rows % 3:
@@ -94,24 +103,21 @@ def video_surface(name: str, fmt: VideoFormat, views: Sequence[Any]) -> VideoSur
     return VideoSurface(extents, luma.dtype.with_channels(3), record)
 
 
-def _chroma(name: str, chroma: Any, width: int, height: int, rank: int) -> tuple[int, int, int]:
+def _chroma(name: str, chroma: Any, frames: int, width: int, height: int, rank: int) -> tuple[int, int, int]:
     """Address, plane stride and pitch of the chroma of a pair."""
-    shape, strides = tuple(chroma.shape), tuple(chroma.strides)
+    shape, strides, item = tuple(chroma.shape), tuple(chroma.strides), chroma.itemsize
+    what = f"the chroma of a {name} surface"
     if len(shape) == rank + 1 and shape[-1] == 2:
-        if strides[-1] != chroma.itemsize or (shape[-2] > 1 and strides[-2] != 2 * chroma.itemsize):
-            raise ValueError(f"the chroma samples of a {name} surface must lie beside each other, got strides {strides}")
-        shape, strides = (*shape[:-2], shape[-2] * 2), (*strides[:-2], strides[-1])
-    if len(shape) != rank or shape[-2:] != (height // 2, width):
+        if 0 not in shape and (strides[-1] != item or (shape[-2] > 1 and strides[-2] != 2 * item)):
+            raise ValueError(f"the samples of a row of {what} must lie beside each other, got strides {strides}; make it contiguous")
+        shape, strides = (*shape[:-2], shape[-2] * 2), (*strides[:-2], item)
+    first = (frames,) if rank == 3 else ()
+    if shape != (*first, height // 2, width):
         raise ValueError(
-            f"the chroma of a {name} surface of {width} x {height} has shape ({height // 2}, {width}) or "
-            f"({height // 2}, {width // 2}, 2), got {tuple(chroma.shape)}"
+            f"{what} of shape {(*first, height, width)} has shape {(*first, height // 2, width)} or "
+            f"{(*first, height // 2, width // 2, 2)}, got {tuple(chroma.shape)}"
         )
-    pitch = strides[-2] if shape[-2] > 1 else width * chroma.itemsize
-    if pitch < width * chroma.itemsize or strides[0] < 0:
-        raise ValueError(f"the rows of the chroma overlap or run backwards, strides {strides}; make it contiguous")
-    if pitch >= 2**32 and shape[-2] > 1:
-        raise ValueError(f"the rows of the chroma lie {pitch} bytes apart, ReadYUV takes pitches below 2^32 bytes")
-    return chroma.ptr, strides[0] if rank == 3 else pitch * shape[-2], pitch
+    return (chroma.ptr, *_steps(shape, strides, item, what))
 
 
 def _even(name: str, width: int, height: int | None, odd: int) -> None:

@@ -33,6 +33,14 @@ _held = 0
 _writes = 0
 
 
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 def key_of(*parts: bytes | str) -> str:
     """The name of an entry: the digest of everything that its content depends on."""
     total = hashlib.sha256(_MAGIC)
@@ -183,7 +191,10 @@ def claim(key: str) -> Iterator[None]:
         yield
     finally:
         if handle >= 0:
-            os.close(handle)  # which gives the lock back, as the end of a process does
+            with contextlib.suppress(OSError):  # of a file system without locks
+                # Closing would do, were it not for a child forked meanwhile, which has the file open too.
+                fcntl.flock(handle, fcntl.LOCK_UN)
+            os.close(handle)
 
 
 def newest(prefix: str) -> bytes | None:

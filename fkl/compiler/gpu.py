@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,14 @@ __all__ = ["binary", "compile_count"]
 _lock = threading.Lock()
 _compiles = 0
 _shared = SharedWork()
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def compile_count() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from typing import TypeVar
@@ -15,6 +16,11 @@ class SharedWork:
     """A lock for every key in use: whoever comes second waits, and gets the result of the first."""
 
     def __init__(self) -> None:
+        self._reset()
+        os.register_at_fork(after_in_child=self._reset)
+
+    def _reset(self) -> None:
+        """Begin anew; a forked child has none of the threads whose work it would wait for."""
         self._lock = threading.Lock()
         self._running: dict[str, _Task] = {}
 
@@ -48,7 +54,7 @@ class SharedWork:
             raise
         finally:
             with self._lock:
-                del self._running[key]
+                self._running.pop(key, None)
             task.done.set()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable
@@ -9,8 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 __all__ = ["run_bands", "thread_count"]
 
+_log = logging.getLogger("fkl")
 _lock = threading.Lock()
-_pool: tuple[int, int, ThreadPoolExecutor] | None = None
+#: The pools of this process, by the number of their threads; one but for changes of ``FKL_NUM_THREADS``.
+_pools: dict[int, ThreadPoolExecutor] = {}
 
 
 def thread_count() -> int:
@@ -31,19 +34,18 @@ def thread_count() -> int:
 
 
 def _executor(workers: int) -> ThreadPoolExecutor:
-    """The pool of this process; a forked child and a changed thread count get a new one."""
-    global _pool
+    """The pool of this many threads. None is ever shut down, as another thread may be using it."""
     with _lock:
-        if _pool is None or _pool[:2] != (os.getpid(), workers):
-            if _pool is not None:
-                _pool[2].shutdown(wait=False)
-            _pool = (os.getpid(), workers, ThreadPoolExecutor(workers, thread_name_prefix="fkl"))
-        return _pool[2]
+        if workers not in _pools:
+            _pools[workers] = ThreadPoolExecutor(workers, thread_name_prefix="fkl")
+        return _pools[workers]
 
 
 def _after_fork() -> None:
-    global _pool, _lock
-    _pool, _lock = None, threading.Lock()
+    """A child has none of the threads."""
+    global _lock
+    _lock = threading.Lock()
+    _pools.clear()
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -60,7 +62,8 @@ def run_bands(function: Callable[[int, int], object], units: int, grain: int) ->
     grain : int
         Fewest units worth a band of their own; the caller's thread takes part.
     """
-    threads = min(thread_count(), max(units // max(grain, 1), 1))
+    available = thread_count()
+    threads = min(available, max(units // max(grain, 1), 1))
     if threads <= 1:
         function(0, units)
         return
@@ -78,7 +81,12 @@ def run_bands(function: Callable[[int, int], object], units: int, grain: int) ->
                 return
             function(*band)
 
-    futures = [_executor(threads - 1).submit(work) for _ in range(threads - 1)]
+    futures = []
+    try:
+        for _ in range(threads - 1):
+            futures.append(_executor(available - 1).submit(work))
+    except RuntimeError as error:  # the interpreter is ending, or the system gives no more threads: those that are there do it
+        _log.debug("%d of %d threads help: %s", len(futures), threads - 1, error)
     try:
         work()
     finally:

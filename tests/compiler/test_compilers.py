@@ -16,6 +16,7 @@ import pytest
 
 import fkl
 from fkl.compiler import cache
+from fkl.compiler import threads as compiler_threads
 from fkl.compiler.errors import CompileError
 from fkl.compiler.finder import Found, choose, in_folder, installed
 from fkl.compiler.shared import SharedWork
@@ -403,6 +404,105 @@ def test_thread_count(monkeypatch):
         monkeypatch.setenv("FKL_NUM_THREADS", bad)
         with pytest.raises(ValueError, match="FKL_NUM_THREADS"):
             thread_count()
+
+
+def test_threads_with_images_of_many_sizes(monkeypatch):
+    """Whatever the sizes: one pool, and none that is taken away from a thread that uses it."""
+    monkeypatch.setattr(compiler_threads, "thread_count", lambda: 6)
+    failed, totals = [], []
+
+    def work(seed):
+        random = np.random.default_rng(seed)
+        try:
+            for _ in range(150):
+                units, seen = int(random.integers(1, 12)), []
+                run_bands(lambda b, e, seen=seen: seen.extend(range(b, e)), units, 1)
+                totals.append(sorted(seen) == list(range(units)))
+        except RuntimeError as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(5)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert not failed and len(totals) == 750 and all(totals)
+
+
+def test_no_threads_to_be_had(monkeypatch):
+    """Where none can be started, the calling thread does it all."""
+    monkeypatch.setattr(compiler_threads, "thread_count", lambda: 7)
+
+    def refuse(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    seen = []
+    run_bands(lambda b, e: seen.extend(range(b, e)), 100, 1)
+    assert sorted(seen) == list(range(100))
+
+
+@pytest.mark.parametrize("end", ["atexit.register(call)", "threading.Thread(target=lambda: (threading.main_thread().join(), call())).start()"])
+def test_calls_while_the_interpreter_ends(end):
+    code = f"""
+    import atexit, threading
+    import numpy as np, fkl
+    from fkl.compiler import threads
+    threads.thread_count = lambda: 4
+    k = fkl.compose(fkl.TensorRead(), fkl.Add(1.0), fkl.TensorWrite(), target="cpu")
+    x = np.zeros((400, 16384), np.float32)
+    k(x)
+    def call():
+        print((k(x) == 1).all(), flush=True)
+    {end}
+    """
+    done = sub(code)
+    assert done.stdout == "True\n" and not done.stderr
+
+
+def test_forks_while_another_thread_compiles(tmp_path):
+    """The child has no such thread: it compiles for itself, and keeps no lock of files that others wait for."""
+    slow = tmp_path / "slow.py"
+    slow.write_text(
+        f"#!{sys.executable}\nimport os, sys, time\n"
+        "if '--version' not in sys.argv and not os.path.exists(os.environ['FAST']):\n"
+        "    open(os.environ['BEGUN'], 'w').close()\n    time.sleep(2)\n"
+        "os.execvp('c++', ['c++', *sys.argv[1:]])\n"
+    )
+    slow.chmod(0o755)
+    code = """
+    import os, signal, threading, time
+    import numpy as np, fkl
+    from fkl.compiler import cache
+    k = fkl.compose(fkl.TensorRead(), fkl.Add(1.0), fkl.Mul(3.0), fkl.TensorWrite(), target="cpu")
+    x = np.zeros((2, 16), np.float32)
+    t = threading.Thread(target=k, args=(x,))
+    t.start()
+    while not os.path.exists(os.environ["BEGUN"]):
+        time.sleep(0.01)
+    open(os.environ["FAST"], "w").close()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        cache._PATIENCE = 0.1
+        os._exit(0 if (k(x) == 3).all() else 3)
+    idle = os.fork()
+    if idle == 0:
+        time.sleep(100)
+        os._exit(0)
+    print("child", os.waitpid(child, 0)[1], flush=True)
+    t.join()
+    cache._PATIENCE = 30
+    begun = time.monotonic()
+    names = os.listdir(os.environ["FKL_CACHE_DIR"])
+    for name in names:
+        with cache.claim(name):
+            pass
+    print("locks", len(names) > 0, time.monotonic() - begun < 10)
+    os.kill(idle, 9)
+    os.waitpid(idle, 0)
+    """
+    files = {"BEGUN": str(tmp_path / "begun"), "FAST": str(tmp_path / "fast"), "FKL_CACHE_DIR": str(tmp_path / "cache")}
+    done = sub(code, CXX=str(slow), FKL_CACHE=None, **files)
+    assert done.stdout == "child 0\nlocks True True\n", done.stderr
 
 
 def test_results_do_not_depend_on_threads_and_survive_a_fork(monkeypatch):

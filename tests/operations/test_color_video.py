@@ -190,6 +190,25 @@ def test_lists_of_pairs():
         run([pair, (luma, chroma[1:])], read=fkl.ReadYUV("nv12"))
     with pytest.raises(ValueError, match="one array"):
         run([(luma, chroma)], read=fkl.ReadYUV("i420"))
+    wide = np.zeros((H // 2, 2 * W), np.uint8)
+    for split in (wide[:, ::2], chroma[:, ::-1], chroma[::-1], wide[:, ::2].reshape(H // 2, W // 2, 2)[:, ::-1]):
+        with pytest.raises(ValueError, match=r"the chroma of a nv12 surface.*make it contiguous"):
+            run((luma, split), read=fkl.ReadYUV("nv12"))
+    lumas = np.stack([luma] * 3)
+    for frames in (2, 4):
+        for shape in ((H // 2, W), (H // 2, W // 2, 2)):
+            with pytest.raises(ValueError, match=r"shape \(3, "):
+                run((lumas, np.zeros((frames, *shape), np.uint8)), read=fkl.ReadYUV("nv12"))
+    assert (run((lumas, np.stack([chroma] * 3)), read=fkl.ReadYUV("nv12")) == run((luma, chroma), read=fkl.ReadYUV("nv12"))).all()
+
+
+@pytest.mark.parametrize("name", ["nv12", "i420", "uyvy"])
+@pytest.mark.parametrize("shape", [(0, 6, 4), (2, 0, 4), (2, 6, 0), (0, 4), (6, 0)])
+def test_surfaces_without_elements(name, shape):
+    for x in (np.zeros(shape, np.uint8), np.zeros((8, 12, 8), np.uint8)[tuple(slice(n) for n in shape[-2:])][..., 0] if len(shape) == 2 else np.empty(shape, np.uint8)):
+        rows = x.shape[-2] if name == "uyvy" else x.shape[-2] * 2 // 3
+        width = x.shape[-1] // 2 if name == "uyvy" else x.shape[-1]
+        assert run(x, read=fkl.ReadYUV(name)).shape == (*shape[:-2], rows, width, 3)
 
 
 @pytest.mark.parametrize(("name", "shift"), [("p010", 6), ("p012", 4), ("p016", 0)])

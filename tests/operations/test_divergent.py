@@ -71,6 +71,11 @@ def test_refusals():
             fkl.compose_divergent([1, 2], ONE, bound, target="cpu")
     with pytest.raises(ValueError, match="at least one chain"):
         fkl.compose_divergent([1])
+    out = np.zeros((2, 3, 8, 10), np.float32)
+    for chains, given in (((ONE, ONE), [out]), (([*ONE[:-1], fkl.TensorTSplit()],) * 2, [out] * 3), (([*ONE[:-1], fkl.TensorWrite()],) * 2, (out,) * 3)):
+        with pytest.raises(TypeError, match="writes one array, not a list"):
+            fkl.compose_divergent([1, 2], *chains, target="cpu")(CAMERA[:2], out=given)
+    assert not out.any()
     with pytest.raises(ValueError, match="takes no stream"):
         k([CAMERA[0], DEPTH[0]], stream=0)
     with pytest.raises(ValueError, match="outside"):
@@ -122,34 +127,36 @@ def test_maps_of_one_type_share_a_layout():
 
 
 def test_updates_from_another_thread():
-    """A call keeps to one map, whatever is assigned meanwhile."""
+    """A call keeps to one map, whatever is assigned meanwhile: each is right for some map, or refused."""
     k = fkl.compose_divergent([1, 2], ONE, TWO, target="cpu")
-    mixed = CAMERA[:2]
     k([CAMERA[0], DEPTH[0]])
+    maps = ([1, 1], [2, 2], [1, 1, 1])
+    rights = [expected(plane_map, CAMERA[:2]) for plane_map in maps[:2]]
     done = threading.Event()
 
     def change():
         while not done.is_set():
-            k.update([1, 1])
-            k.update([1, 1, 1])
+            for plane_map in maps:
+                k.update(plane_map)
 
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     changer = threading.Thread(target=change)
-    want = expected([1, 1], mixed)
     changer.start()
     try:
-        right = 0
         for _ in range(400):
             try:
-                right += (k(mixed) == want).all()
+                result = k(CAMERA[:2])
             except ValueError as error:
                 assert "give one image a plane" in str(error)
+            else:
+                assert any((result == right).all() for right in rights)
     finally:
         done.set()
         changer.join()
         sys.setswitchinterval(interval)
-    assert right > 0
+    k.update([1, 1])
+    assert (k(CAMERA[:2]) == rights[0]).all()
 
 
 @pytest.mark.parametrize("wrong", [3, None, "12", b"1", 1.5, {1: 1}, np.array(1)])
