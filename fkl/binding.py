@@ -20,7 +20,7 @@ from fkl.video import VideoSurface, video_surface
 
 __all__ = [
     "Array", "Block", "bind_destination", "bind_list", "bind_operand", "bind_pair", "bind_source", "check_operand",
-    "check_overlap", "check_pitches", "fill", "image_record", "list_extents", "place", "target_record",
+    "check_operand_type", "check_overlap", "check_pitches", "fill", "image_record", "list_extents", "place", "target_record",
 ]  # fmt: skip
 
 
@@ -117,6 +117,20 @@ def check_operand(plan: Plan, index: int, array: Array, extents: Extents) -> Non
         raise ValueError(
             f"operation {index}, {plan.ops[index]!r:.80}: the operand must be {expected} of {here.width} x {here.height} with "
             f"{here.planes} planes or one, got {s.dtype} of {s.extents.width} x {s.extents.height} with {s.extents.planes}"
+        )
+
+
+def check_operand_type(plan: Plan, index: int, array: Array) -> None:
+    """Refuse an operand of another type than the chain has where it stands.
+
+    Raises
+    ------
+    ValueError
+        Another type.
+    """
+    if array.surface.dtype != plan.dtypes[index]:
+        raise ValueError(
+            f"operation {index}, {plan.ops[index]!r:.80}: the operand must be {plan.dtypes[index]}, got {array.surface.dtype}"
         )
 
 

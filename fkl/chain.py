@@ -15,6 +15,7 @@ from fkl.binding import (
     bind_pair,
     bind_source,
     check_operand,
+    check_operand_type,
     check_overlap,
     list_extents,
     place,
@@ -85,7 +86,9 @@ class Chain:
         self.ops = ops
         self.fast_math = fast_math
         self.fused = fused
+        #: Those that calls went through or that were compiled, which `replaced` keeps to; and all that were planned.
         self.variants: dict[tuple[DType, bool], Variant] = {}
+        self._planned: dict[tuple[DType, bool], Variant] = {}
         self.sources: list[Array] = []
         self.dest: Any = None
         self.operands: dict[int, Array] = {}
@@ -141,14 +144,16 @@ class Chain:
                 f"the bound input is {self.source.surface.dtype}, the new one {other.source.surface.dtype}: that is another "
                 "kernel; compose anew"
             )
-        for (dtype, listed), variant in self.variants.items():
+        for (dtype, listed), variant in list(self.variants.items()):
             made = other.variant(dtype, listed=listed)
-            if made.source == variant.source:
-                made.plan.check_values()
-            else:
+            if made.source != variant.source:
                 raise ValueError(
                     "this update would change the kernel (types, channel counts, modes and layouts are compiled in); compose anew"
                 )
+            made.plan.check_values()
+            for i, array in other.operands.items():
+                check_operand_type(made.plan, i, array)
+            other.variants[dtype, listed] = made
         return other
 
     def rebuilt(self, ops: tuple[Operation, ...]) -> Chain:
@@ -158,10 +163,15 @@ class Chain:
     def variant(self, dtype: DType, *, listed: bool = False) -> Variant:
         """The chain for this input type, planned once."""
         key = (dtype, listed)
-        found = self.variants.get(key)
+        found = self._planned.get(key)
         if found is None:
-            found = self.variants[key] = Variant(self.ops, dtype, self.fast_math, listed, self.fused)
+            found = self._planned[key] = Variant(self.ops, dtype, self.fast_math, listed, self.fused)
         return found
+
+    def keep(self, dtype: DType, listed: bool = False) -> Variant:
+        """The chain for this input type, as a kernel that updates must not change."""
+        made = self.variants[dtype, listed] = self.variant(dtype, listed=listed)
+        return made
 
     # -- what a target defines ------------------------------------------------------------------------------------
 
@@ -211,6 +221,7 @@ class Chain:
                 at = place(array.view.device)
                 raise ValueError(f"the operand of operation {i} lies on {at}, the chain runs on {place(device)}")
         check_overlap(plan, [*sources, *self.operands.values()], dests)
+        self.keep(plan.dtypes[0], plan.source.field.per_plane)
         return Request(variant, extents, result, values, sources, dests, self.operands, target, device)
 
     def bind_dests(self, target: Any, plan: Plan, result: Extents) -> list[Array]:

@@ -89,6 +89,7 @@ class GpuChain(Chain):
             variant.plan.values(extents)
         index = self.default_device() if device is None else device
         variant.library(index).load(index)
+        self.keep(dtype)
 
     def prepare(self, request: Request) -> Any:
         """The launch for a checked call."""

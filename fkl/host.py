@@ -61,6 +61,7 @@ class HostChain(Chain):
         """Compile and load the chain for this input type."""
         variant = self.variant(dtype, listed=listed)
         host_function(variant.source, variant.fast_math)
+        self.keep(dtype, listed)
 
     def call(self, x: Any, out: Any, stream: Any) -> Any:
         """Run one call and return its output."""

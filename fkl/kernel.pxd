@@ -49,4 +49,5 @@ cdef class FusedKernel:
     cdef bint _again(self, object x, object out, object stream) except -1
     cdef int _bound_stream(self, object stream, uintptr_t* handle) except -1
     cdef int _wait_pending(self, uintptr_t handle) except -1
+    cdef int _check_waiting(self) except -1
     cdef int _open(self) except -1

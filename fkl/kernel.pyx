@@ -17,6 +17,7 @@ from fkl.runtime.wait cimport wait_for
 from fkl.dtypes import parse_dtype
 from fkl.gpu import GpuChain
 from fkl.host import HostChain
+from fkl.layout import ShapeError
 from fkl.operations.base import Extents, Operation
 from fkl.plan import check_chain
 from fkl.runtime.frameworks import allocate
@@ -303,6 +304,7 @@ cdef class FusedKernel:
         cdef uintptr_t handle = 0
         self._open()
         if self.bound is None:
+            self._check_waiting()
             raise TypeError("k.run() needs a kernel whose read and write are bound; call k(x, out=y) and wait for its stream")
         self._bound_stream(stream, &handle)
         if is_capturing(<fkl_CUstream>handle, self.bound.device):
@@ -443,13 +445,15 @@ cdef class FusedKernel:
         op : Operation or int
             The operation object (wherever it stands in the chain), or its index.
         *args, **kwargs
-            As the constructor takes them; a read or a write takes the buffer to bind.
+            As the constructor takes them; a read or a write takes the buffer to bind. A bound output that has another
+            shape than the chain then writes makes `k()` a `ValueError` until an update of another operation, or of the
+            write, mends that; update the write last.
 
         Raises
         ------
-        ValueError
-            No such operation, arguments that do not fit, or a change that would need another kernel; nothing has changed
-            then.
+        TypeError, ValueError
+            No such operation, arguments that do not fit, an output that cannot be written, or a change that would need
+            another kernel; nothing has changed then.
         """
         if len(args) == 1 and not kwargs and self.bound is not None and self._write(op, args[0]):
             return
@@ -465,7 +469,7 @@ cdef class FusedKernel:
             if not places:
                 raise ValueError(f"{op!r:.80} is no operation of this chain; name it by the object composed with, or by index")
         old = self.chained[min(places)]
-        made = type(old)(*args, **kwargs)
+        made = _anew(type(old), args, kwargs)
         ops = list(self.chained)
         for i in places:
             ops[i] = made
@@ -476,7 +480,7 @@ cdef class FusedKernel:
             self.chain = chain
             self.bound = None
             if self.target == "gpu":
-                self._rebind(kept[0])
+                self._rebind(kept[0], len(ops) - 1 in places)
         except BaseException:
             self.chain = current
             self.bound, self.bound_out, self.origin, self.users, self.pending = kept
@@ -514,12 +518,20 @@ cdef class FusedKernel:
         self.chained = self.chain.ops
         return 0
 
-    def _rebind(self, replaced):
-        """Bind after an update; a bound output that no longer fits waits for one that does."""
+    cdef int _check_waiting(self) except -1:
+        """Raise what is wrong if all is bound, but the output has had another shape since an update."""
+        chain = self.chain
+        if chain.dest is not None and (chain.source is not None or chain.generates):
+            chain.request(None, None)
+        return 0
+
+    def _rebind(self, replaced, written):
+        """Bind after an update; unless it was the write's, an output of another shape than the chain now writes may wait for
+        an update that mends it."""
         try:
             self._bind(replaced)
-        except ValueError as error:
-            if "the output must" not in str(error):
+        except ShapeError:
+            if written:
                 raise
             self.bound = None
 
@@ -579,6 +591,18 @@ def _blank_video(read, sizes, strides, scalar):
 
 def _rebuild(ops, options):
     return compose(*ops, **options)
+
+
+def _anew(cls, args, kwargs):
+    """An operation with other arguments."""
+    try:
+        return cls(*args, **kwargs)
+    except TypeError as error:
+        # Python names the function that lacks an argument by the class that defines it.
+        _, found, reason = str(error).partition("__init__() ")
+        if not found:
+            raise
+        raise TypeError(f"{cls.__name__}: {reason}; update takes the arguments of its constructor") from None
 
 
 def _producer_event(ArrayView view):

@@ -13,7 +13,11 @@ from typing import NamedTuple
 from fkl.dtypes import DType, fold_shape
 from fkl.operations.base import Extents
 
-__all__ = ["Surface", "collapse", "destination_surface", "packed_surface", "planar_surface", "tight_strides"]
+__all__ = ["ShapeError", "Surface", "collapse", "destination_surface", "packed_surface", "planar_surface", "tight_strides"]
+
+
+class ShapeError(ValueError):
+    """An output of another shape than the chain writes, which another input may make right."""
 
 
 class Surface(NamedTuple):
@@ -116,14 +120,16 @@ def destination_surface(
 
     Raises
     ------
+    ShapeError
+        Another shape.
     ValueError
-        Another shape, or strides that cannot be written in place.
+        Strides that cannot be written in place.
     """
     c = dtype.channels
     planar = layout != "packed" and c > 1
     matched = _match(shape, strides, expected, dtype.itemsize, mergeable=planar and len(expected) == 4)
     if matched is None:
-        raise ValueError(f"the output must have shape {tuple(expected)}, got {tuple(shape)}")
+        raise ShapeError(f"the output must have shape {tuple(expected)}, got {tuple(shape)}")
     if 0 not in shape:
         _check_order(shape, strides, dtype.itemsize)
     by_dim = list(matched)

@@ -36,6 +36,7 @@ cdef class Sequence:
             kernel = given
             kernel._open()
             if kernel.bound is None:
+                kernel._check_waiting()
                 raise TypeError(f"kernel {i} of the sequence has no bound read or no bound write; bind both at compose")
             if kernel.bound.device != (<FusedKernel>kernels[0]).bound.device:
                 raise ValueError(

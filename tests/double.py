@@ -119,12 +119,14 @@ def check(script: str, **environment: str) -> str:
 
 #: More words for scripts: chains, images, and calls that must raise.
 MORE = """
+from fkl.layout import ShapeError
+
 def raises(kind, words, f, *args, **kwargs):
     before = D.double_launches()
     try:
         f(*args, **kwargs)
     except kind as e:
-        assert type(e) in (kind, fkl.ChainError), (type(e), e)
+        assert type(e) in (kind, fkl.ChainError, ShapeError), (type(e), e)
         for word in words.split("&"):
             assert word in str(e), (word, str(e))
     else:

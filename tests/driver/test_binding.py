@@ -236,6 +236,34 @@ def test_update_of_a_bound_read():
     assert k() is o and same(o, want(b)) and len(compiled) == n
     z = fkl.empty((3, 9, 14)); k.update(-1, z); assert k() is z and same(z, want(b))
     k.update(0, dev(image(5, 6))); raises(ValueError, "(3, 5, 6)&(3, 9, 14)", k); small = fkl.empty((3, 5, 6)); assert k(out=small) is small
+    raises(ValueError, "(3, 5, 6)&(3, 9, 14)", k.run); raises(ValueError, "(3, 5, 6)&(3, 9, 14)", fkl.sequence, k)
+    raises(ValueError, "(3, 5, 6)&(3, 9, 14)", k.update, -1, fkl.empty((3, 9, 14))); k.update(-1, small); assert k() is small and k.run() is small
+    """)
+
+
+def test_update_of_a_bound_write_that_cannot_be():
+    script("""
+    a = image(); x, o = dev(a), fkl.empty((3, 9, 14)); k = chain(x, o); s = fkl.sequence(k); n = len(compiled)
+    wide, memory = fkl.empty((3, 9, 14), "float64"), fkl.empty((3, 9, 14))
+    loose = fkl.DeviceBuffer.from_ptr(memory.ptr, (3, 9, 14), "float32", strides=(504, 4, 36), owner=memory)
+    for bad, what in ((wide, "must be float32&float64"), (fkl.empty((3, 9, 13)), "(3, 9, 14)&(3, 9, 13)"), (loose, "make it contiguous"), (a, "CPU memory")):
+        raises(ValueError, what, k.update, -1, bad)
+        assert k() is o and k.run() is o and s() is o and same(o, want(a)) and len(compiled) == n
+    memory = fkl.empty((10, 14, 3), "uint8"); y, over = (fkl.DeviceBuffer.from_ptr(memory.ptr + i, (9, 14, 3), "uint8", owner=memory) for i in (0, 42))
+    c = fkl.compose(fkl.TensorRead(y), fkl.VectorReorder(2, 1, 0), fkl.TensorWrite(y)); assert c() is y
+    raises(ValueError, "overlaps", c.update, -1, over); assert c() is y
+    """)
+
+
+def test_what_was_only_looked_at_or_refused_binds_no_update():
+    script("""
+    a = image(); x = dev(a)
+    k = fkl.compose(fkl.TensorRead(), fkl.Max(3), fkl.TensorWrite()); m = k.ops[1]
+    k.source_for("uint8x3"); k.output_for("int16", (4, 5)); raises(ValueError, "must have shape", k, dev(a.astype("float32")), out=fkl.empty((1, 2)))
+    k.update(m, 2.5); f = dev(a.astype("float32")); assert same(k(f), np.maximum(a.astype("float32"), 2.5))
+    raises(TypeError, "Max", k.update, m, "a"); k.update(m, 4); assert same(k(f), np.maximum(a.astype("float32"), 4))
+    k(x); k.compile("int8", (3, 4)); raises(ValueError, "2.5", k.update, m, 2.5); raises(ValueError, "200", k.update, m, 200)
+    raises(TypeError, "Max: missing 1 required", k.update, m)
     """)
 
 
