@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 
@@ -76,9 +77,23 @@ def _cache(clear: bool) -> int:
     return 0
 
 
+def run() -> int:
+    """`main`, with an end of its own for output that nobody takes."""
+    try:
+        status = main()
+        sys.stdout.flush()
+        return status
+    except OSError as error:
+        # Whoever read has gone (`| head`), or the device is full. Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            print(f"fkl: {error}", file=sys.stderr)
+        return 1
+
+
 if __name__ == "__main__":
     try:
-        sys.exit(main())
+        sys.exit(run())
     except ModuleNotFoundError as missing:
         if not (missing.name or "").startswith("fkl."):
             raise

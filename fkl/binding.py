@@ -134,9 +134,10 @@ def check_operand_type(plan: Plan, index: int, array: Array) -> None:
         )
 
 
-def bind_list(images: Sequence[list[Array]], *, resized: bool = False) -> list[Array]:
+def bind_list(images: Sequence[list[Array]], *, resized: bool = False, places: Sequence[int] | None = None) -> list[Array]:
     """The images of a list, each seen by the read (a pair as two arrays), as planes: one array a plane, then the chroma of
-    pairs. Sizes may differ if the chain resizes them.
+    pairs. Sizes may differ if the chain resizes them. ``places`` are the images' indices in the user's list, if not all of
+    it is here.
 
     Raises
     ------
@@ -148,20 +149,21 @@ def bind_list(images: Sequence[list[Array]], *, resized: bool = False) -> list[A
     if len(images) > 65536:
         raise ValueError(f"a list holds up to 65,536 images, got {len(images)}; stack them into one array")
     arrays = [image[0] for image in images]
+    places = range(len(arrays)) if places is None else places
     first = arrays[0]
-    for i, array in enumerate(arrays):
+    for i, array in zip(places, arrays, strict=True):
         if array.surface.extents.rank == 3:
             raise ValueError(f"image {i} of the list has planes itself, shape {tuple(array.view.shape)}; give (H, W[, C])")
         same = array.surface.extents == first.surface.extents
         if array.surface.dtype != first.surface.dtype or not (same or resized):
             raise ValueError(
-                "the images of a list have one shape and dtype (sizes may differ before a Resize or Warping); image 0 is "
-                f"{tuple(first.view.shape)} {first.view.dtype}, "
+                "the images of a list have one shape and dtype (sizes may differ before a Resize or Warping); "
+                f"image {places[0]} is {tuple(first.view.shape)} {first.view.dtype}, "
                 f"image {i} is {tuple(array.view.shape)} {array.view.dtype}"
             )
         if array.view.device != first.view.device:
             raise ValueError(
-                f"the images of a list lie on one device; image 0 is on {place(first.view.device)}, "
+                f"the images of a list lie on one device; image {places[0]} is on {place(first.view.device)}, "
                 f"image {i} on {place(array.view.device)}"
             )
     return arrays + [array for image in images for array in image[1:]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import time
 from typing import Any, Literal
@@ -25,8 +26,11 @@ def load_photograph(path: str | None) -> Any:
         return np.ascontiguousarray(data.astronaut()[..., :3])  # type: ignore[no-untyped-call]
     from PIL import Image
 
-    with Image.open(path) as file:
-        return np.asarray(file.convert("RGB"))
+    try:
+        with Image.open(path) as file:
+            return np.asarray(file.convert("RGB"))
+    except (Image.DecompressionBombError, SyntaxError, ValueError) as error:
+        raise OSError(str(error)) from None
 
 
 def reference(photo: Any) -> Any:
@@ -120,8 +124,10 @@ def check_output(path: str) -> str | None:
     if not folder.is_dir():
         return f"cannot write {path}: there is no folder {folder}"
     kind = Image.registered_extensions().get(Path(path).suffix.lower())
-    if kind not in Image.SAVE:
-        return f"cannot write {path}: its ending names no format of pictures; use .png or .jpg"
+    try:
+        Image.new("RGB", (3, 1)).save(io.BytesIO(), kind or "")
+    except (KeyError, ValueError, OSError):
+        return f"cannot write {path}: its ending names no format of colour pictures; use .png or .jpg"
     return None
 
 
@@ -150,7 +156,7 @@ def run_demo(path: str | None, target: str, output: str) -> int:
     off = int(np.abs(restored.astype(np.int16) - photo).max())
     try:
         write_picture(output, photo, planes, restored)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a format with a limit that the size exceeds
         print(f"cannot write {output}: {error}", file=sys.stderr)
         return 2
     print(f"photograph            {photo.shape[1]} x {photo.shape[0]}, uint8 RGB")

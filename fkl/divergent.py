@@ -16,6 +16,7 @@ from fkl.binding import (
     place,
     target_record,
 )
+from fkl.checks import index_of, one_of
 from fkl.codegen import generate_divergent
 from fkl.dtypes import DType
 from fkl.gpu import GpuChain
@@ -119,12 +120,16 @@ class DivergentKernel:
         """
         if isinstance(plane_map, (str, bytes, dict)) or not hasattr(plane_map, "__iter__") or getattr(plane_map, "ndim", 1) != 1:
             raise TypeError(f"the plane map is a sequence with the number of a chain for every plane, got {plane_map!r:.80}")
-        numbers = [n.__index__() if hasattr(n, "__index__") and not isinstance(n, bool) else n for n in plane_map]
+        numbers: list[int] = []
+        for z, given in enumerate(plane_map):
+            n = index_of(given)
+            if n is None or not 1 <= n <= len(self.chains):
+                raise ValueError(
+                    f"the plane map names chain {given!r:.80} for plane {z}; there are chains 1 to {len(self.chains)}"
+                )
+            numbers.append(n)
         if not numbers:
             raise ValueError("the plane map is empty; give the number of a chain for every plane")
-        for z, n in enumerate(numbers):
-            if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= len(self.chains):
-                raise ValueError(f"the plane map names chain {n!r} for plane {z}; there are chains 1 to {len(self.chains)}")
         self.plane_map = tuple(numbers)
 
     def __call__(self, images: Any, out: Any = None, stream: Any = None) -> Any:
@@ -198,7 +203,7 @@ class DivergentKernel:
         for i, side in enumerate(self._sides):
             own = [z for z, n in enumerate(plane_map) if n == i + 1]
             if own:
-                bound = bind_list([side.see_source(images[z]) for z in own], resized=True)
+                bound = bind_list([side.see_source(images[z]) for z in own], resized=True, places=own)
                 for z, array in zip(own, bound, strict=False):
                     arrays[z] = array
                 chroma += bound[len(own) :]
@@ -376,8 +381,9 @@ def compose_divergent(
     TypeError
         Something that is no operation, a chain or a map that is no sequence.
     """
-    if target not in ("gpu", "cpu"):
-        raise ValueError(f'target is "gpu" or "cpu", got {target!r}')
+    one_of(target, ("gpu", "cpu"), "target")
+    if not isinstance(fast_math, bool):
+        raise TypeError(f"fast_math is a bool, got {fast_math!r:.80}")
     if not chains:
         raise ValueError("compose_divergent needs at least one chain")
     checked = []

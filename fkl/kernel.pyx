@@ -14,6 +14,7 @@ from fkl.runtime.stream cimport decode_stream
 from fkl.runtime.view cimport CUPY, FKL, TORCH, Array, ArrayView, Exporter, read_array
 from fkl.runtime.wait cimport wait_for
 
+from fkl.checks import index_of, one_of
 from fkl.dtypes import parse_dtype
 from fkl.gpu import GpuChain
 from fkl.host import HostChain
@@ -361,6 +362,11 @@ cdef class FusedKernel:
             The chain does not take such an input.
         """
         self._open()
+        plan, result = self._result_for(dtype, shape)
+        return tuple(plan.write.shape(result, plan.out_dtype)), plan.out_dtype.base
+
+    def _result_for(self, dtype, shape):
+        """The plan for such an input, and the size of its output."""
         if self.chain.generates:
             read = self.chain.read
             variant, extents = self.chain.variant(read.dtype), Extents(read.width, read.height, 1, 2)
@@ -369,7 +375,11 @@ cdef class FusedKernel:
             variant, extents = self.chain.variant(surface.dtype), surface.extents
         plan = variant.plan
         plan.values(extents)
-        return tuple(plan.write.shape(plan.out_extents(extents), plan.out_dtype)), plan.out_dtype.base
+        result = plan.out_extents(extents)
+        size = result.planes * result.height * result.width * plan.out_dtype.pixelsize
+        if size >= 2**63:
+            raise ValueError(f"the output would take {size} bytes; an array has fewer than 2^63")
+        return plan, result
 
     def _tight(self, dtype, shape):
         """The surface that a tight input of this type would be."""
@@ -381,6 +391,11 @@ cdef class FusedKernel:
         scalar = parsed.with_channels(1)
         sizes = sizes_of(shape)
         strides = tight_strides(sizes, scalar.itemsize)
+        size = scalar.itemsize
+        for n in sizes:
+            size *= n
+        if size >= 2**63:
+            raise ValueError(f"an input of shape {sizes} would take {size} bytes; an array has fewer than 2^63")
         if read.layout == "yuv":
             return _blank_video(read, sizes, strides, scalar)
         if read.layout == "planar":
@@ -459,11 +474,11 @@ cdef class FusedKernel:
             return
         self._open()
         self._settle()
-        if hasattr(op, "__index__") and not isinstance(op, bool):
-            op = op.__index__()
-            if not -len(self.chained) <= op < len(self.chained):
-                raise ValueError(f"the chain has {len(self.chained)} operations, there is no index {op}")
-            places = {op % len(self.chained)}
+        index = index_of(op)
+        if index is not None:
+            if not -len(self.chained) <= index < len(self.chained):
+                raise ValueError(f"the chain has {len(self.chained)} operations, there is no index {index}")
+            places = {index % len(self.chained)}
         else:
             places = {i for i, names in enumerate(zip(self.names, self.chained)) if op is names[0] or op is names[1]}
             if not places:
@@ -707,8 +722,7 @@ def compose(*ops, target="gpu", fast_math=False, thread_fusion=None):
         Something that is no operation, a chain without a read or a write, a value its type cannot hold, an array that
         does not fit.
     """
-    if target not in ("gpu", "cpu"):
-        raise ValueError(f'target is "gpu" or "cpu", got {target!r}')
+    one_of(target, ("gpu", "cpu"), "target")
     for name, value in (("fast_math", fast_math), ("thread_fusion", thread_fusion)):
         if not isinstance(value, bool) and not (name == "thread_fusion" and value is None):
             raise TypeError(f"{name} is a bool, got {value!r}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from fkl.checks import index_of, integer, one_of
 from fkl.dtypes import DType, parse_dtype
 from fkl.operations.base import Operation, article
 
@@ -48,25 +49,24 @@ class CircularTensor:
         order: Literal["newest_first", "oldest_first"] = "newest_first", layout: Literal["packed", "planar"] = "packed",
         out_dtype: Any = None, device: int | None = None, target: Literal["gpu", "cpu"] = "gpu",
     ) -> None:  # fmt: skip
+        sizes = []
         for name, size in (("width", width), ("height", height), ("batch", batch)):
-            if isinstance(size, bool) or not hasattr(size, "__index__") or size < 1:
-                raise ValueError(f"CircularTensor: {name} is an integer of 1 or more, got {size!r}")
-        for name, value, known in (
-            ("order", order, ("newest_first", "oldest_first")), ("layout", layout, ("packed", "planar")),
-            ("target", target, ("gpu", "cpu")),
-        ):  # fmt: skip
-            if value not in known:
-                raise ValueError(f"CircularTensor: {name} is one of {', '.join(known)}, got {value!r}")
+            found_size = index_of(size)
+            if found_size is None or found_size < 1:
+                raise ValueError(f"CircularTensor: {name} is an integer of 1 or more, got {size!r:.80}")
+            sizes.append(found_size)
+        one_of(order, ("newest_first", "oldest_first"), "CircularTensor: order")
+        one_of(layout, ("packed", "planar"), "CircularTensor: layout")
+        one_of(target, ("gpu", "cpu"), "CircularTensor: target")
         found = parse_dtype(dtype)
-        if channels is None:
-            channels = found.channels
+        channels = found.channels if channels is None else integer(channels, "CircularTensor: channels")
         if found.channels not in (1, channels):
             raise ValueError(f"CircularTensor: dtype is {found}, channels says {channels}; give one of them")
         kept = found if out_dtype is None else parse_dtype(out_dtype)
         if kept.channels not in (1, channels):
             raise ValueError(f"CircularTensor: frames have {article(channels, 'channel')}, out_dtype is {kept}")
         self.frame_dtype, self.out_dtype = DType(found.base, channels), DType(kept.base, channels)
-        self.width, self.height, self.batch = int(width), int(height), int(batch)
+        self.width, self.height, self.batch = sizes
         self.order, self.layout, self.target = order, layout, target
         self.frames_pushed = 0
         self._kernels: list[tuple[tuple[Operation, ...], Any]] = []
@@ -74,6 +74,9 @@ class CircularTensor:
         packed = plane if channels == 1 else (*plane, channels)
         self._frame_shape: tuple[int, ...] = packed if layout == "packed" or channels == 1 else (channels, *plane)
         shape = (self.batch, *self._frame_shape)
+        size = self.out_dtype.pixelsize * self.batch * self.height * self.width
+        if size >= 2**63:
+            raise ValueError(f"CircularTensor: the window would take {size} bytes; an array has fewer than 2^63")
         if target == "cpu":
             from fkl.runtime.frameworks import allocate
 
@@ -106,14 +109,28 @@ class CircularTensor:
         return DeviceBuffer.from_ptr(at, shape, self.out_dtype.base, owner=ring, device=ring.device, check=False)
 
     def _check_type(self, frame: Any) -> None:
-        """Refuse a frame that says it is of another scalar type; its shape is the kernel's to check.
-
-        What has no ``dtype`` is not imported a second time for this.
-        """
+        """Refuse a frame of another scalar type; its shape is the kernel's to check."""
+        if isinstance(frame, (list, tuple)):
+            raise TypeError("update pushes one frame, not a list of them; push one after the other")
         found = getattr(frame, "dtype", None)
-        if found is not None and parse_dtype(found).base != self.frame_dtype.base:
+        if found is None:
+            from fkl.runtime.view import view
+
+            found = view(frame).dtype
+        if parse_dtype(found).base != self.frame_dtype.base:
             raise ValueError(
                 f"the window takes frames of {self.frame_dtype}, got {found}; convert it, or make a window of that dtype"
+            )
+
+    def _check_shape(self, frame: Any, kernel: Any) -> None:
+        """Refuse a frame that turned would fit: outputs fit up to dimensions of 1, which here would mix up rows and columns."""
+        from fkl.runtime.view import view
+
+        result = kernel._result_for(self.frame_dtype, view(frame).shape)[1]
+        if (result.width, result.height) != (self.width, self.height):
+            raise ValueError(
+                f"the window keeps frames of {self.width} x {self.height} (width x height), this one becomes "
+                f"{result.width} x {result.height}"
             )
 
     def _kernel(self, ops: tuple[Operation, ...]) -> Any:
@@ -152,7 +169,10 @@ class CircularTensor:
         self._check_type(frame)
         slot = self._planes(self._head(), 1)
         target = slot[0] if self.target == "cpu" else slot
-        self._kernel(chosen)(frame, out=target, stream=stream)
+        kernel = self._kernel(chosen)
+        if 1 in (self.width, self.height):
+            self._check_shape(frame, kernel)
+        kernel(frame, out=target, stream=stream)
         if self.target == "gpu":
             self._ring_used(stream)
         self.frames_pushed += 1
@@ -172,12 +192,19 @@ class CircularTensor:
         Returns
         -------
         DeviceBuffer or numpy.ndarray
+
+        Raises
+        ------
+        ValueError
+            A stream with ``target="cpu"``.
         """
         # The oldest plane stands where the next frame goes; newest first it is the newest that follows.
         first = self._head() if self.order == "oldest_first" else (self._head() + 1) % self.batch
         if self.target == "cpu":
             import numpy
 
+            if stream is not None:
+                raise ValueError('target="cpu" runs at once and takes no stream')
             return numpy.concatenate([self._ring[first:], self._ring[:first]])
         from fkl.runtime.buffer import DeviceBuffer, empty
 

@@ -43,7 +43,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 def module_limit() -> int:
     """How many GPU modules stay loaded although no kernel uses them (``FKL_MODULE_CACHE``, 128)."""
-    text = os.environ.get("FKL_MODULE_CACHE", "128")
+    text = os.environ.get("FKL_MODULE_CACHE", "").strip() or "128"
     if not text.isdecimal():
         raise ValueError(f"FKL_MODULE_CACHE must be a whole number, got {text!r}")
     return int(text)

@@ -109,7 +109,7 @@ def _chroma(name: str, chroma: Any, frames: int, width: int, height: int, rank: 
     what = f"the chroma of a {name} surface"
     if len(shape) == rank + 1 and shape[-1] == 2:
         if 0 not in shape and (strides[-1] != item or (shape[-2] > 1 and strides[-2] != 2 * item)):
-            raise ValueError(f"the samples of a row of {what} must lie beside each other, got strides {strides}; make it contiguous")
+            raise ValueError(f"the samples of {what} must lie beside each other, got strides {strides}; make it contiguous")
         shape, strides = (*shape[:-2], shape[-2] * 2), (*strides[:-2], item)
     first = (frames,) if rank == 3 else ()
     if shape != (*first, height // 2, width):

@@ -172,6 +172,7 @@ def claim(key: str) -> Iterator[None]:
     # fcntl rather than a library: the well-known one takes 30 ms to import, as long as a compile.
     import fcntl
 
+    size_limit()  # raises now rather than when the work is done
     folder = directory()
     handle = -1
     if folder is not None:

@@ -51,7 +51,10 @@ def compiler_info() -> tuple[list[str], str]:
 
 @functools.lru_cache(maxsize=8)
 def _compiler(named: str, search_path: str) -> tuple[list[str], str]:
-    words = shlex.split(named)
+    try:
+        words = shlex.split(named)
+    except ValueError as error:
+        raise CompileError(f"CXX={named!r} is no command: {error}; set CXX to the command of g++ or clang++") from None
     candidates = [words] if words else [[name] for name in _CANDIDATES]
     for command in candidates:
         path = shutil.which(command[0])

@@ -92,6 +92,6 @@ def run_bands(function: Callable[[int, int], object], units: int, grain: int) ->
     finally:
         # Helpers that have not begun find nothing left to do; waiting for them could wait for this very thread.
         errors = [future.exception() for future in futures if not future.cancel()]
-    for error in errors:
-        if error is not None:
-            raise error
+    for failure in errors:
+        if failure is not None:
+            raise failure

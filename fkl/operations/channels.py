@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from fkl.bounds import Bounds
+from fkl.checks import integer
 from fkl.dtypes import MAX_CHANNELS, DType
 from fkl.operations.base import Elementwise, Extents, Field, Lowered, article
 from fkl.operations.values import number, pack_i32, scalar_bytes
@@ -22,12 +23,11 @@ def _indices(name: str, indices: tuple[Any, ...]) -> tuple[int, ...]:
         indices = tuple(indices[0])
     if not 1 <= len(indices) <= MAX_CHANNELS:
         raise ValueError(f"{name} takes 1 to 4 channel indices, got {len(indices)}")
-    for i in indices:
-        if isinstance(i, bool) or not hasattr(i, "__index__"):
-            raise TypeError(f"{name}: a channel index is an integer, got {i!r}")
-        if not 0 <= i.__index__() < len(indices):
-            raise ValueError(f"{name}: channel index {i!r} is outside 0..{len(indices) - 1}")
-    return tuple(i.__index__() for i in indices)
+    numbers = tuple(integer(i, f"{name}: a channel index") for i in indices)
+    for i in numbers:
+        if not 0 <= i < len(indices):
+            raise ValueError(f"{name}: channel index {i} is outside 0..{len(indices) - 1}")
+    return numbers
 
 
 class VectorReorder(_Channels):
@@ -99,9 +99,7 @@ class Discard(_Channels):
     """
 
     def __init__(self, keep: int) -> None:
-        if isinstance(keep, bool) or not hasattr(keep, "__index__"):
-            raise TypeError(f"Discard takes the number of channels to keep, got {keep!r}")
-        self.keep = keep.__index__()
+        self.keep = integer(keep, "Discard: the number of channels to keep")
         if not 1 <= self.keep < MAX_CHANNELS:
             raise ValueError(f"Discard keeps 1 to 3 channels, got {keep!r}")
 

@@ -7,6 +7,7 @@ import struct
 from typing import Any, ClassVar
 
 from fkl.bounds import Bounds
+from fkl.checks import index_of, one_of
 from fkl.dtypes import DType
 from fkl.operations.base import Elementwise, Extents, Field, Lowered
 from fkl.operations.values import number, scalar_bytes
@@ -111,13 +112,11 @@ class _Video(Elementwise):
 
     def __init__(self, primaries: str = "bt709", range: str = "limited", depth: int = 8, alpha: Any = None) -> None:
         name = type(self).__name__
-        if primaries not in _PRIMARIES:
-            raise ValueError(f"{name}: primaries is one of {', '.join(_PRIMARIES)}, got {primaries!r}")
-        if range not in ("limited", "full"):
-            raise ValueError(f"{name}: range is limited or full, got {range!r}")
-        if depth not in (8, 10, 12) or isinstance(depth, bool):
-            raise ValueError(f"{name}: depth is 8, 10 or 12 bits, got {depth!r}")
-        self.primaries, self.range, self.depth = primaries, range, depth
+        bits = index_of(depth)
+        if bits not in (8, 10, 12):
+            raise ValueError(f"{name}: depth is 8, 10 or 12 bits, got {depth!r:.80}")
+        self.primaries = one_of(primaries, tuple(_PRIMARIES), f"{name}: primaries")
+        self.range, self.depth = one_of(range, ("limited", "full"), f"{name}: range"), bits
         self.alpha = None if alpha is None else number(alpha, f"{name}: alpha")
 
     def _scales(self) -> tuple[float, float, float, float, float]:

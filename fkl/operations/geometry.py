@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from fkl.bounds import Bounds
+from fkl.checks import integer, one_of
 from fkl.dtypes import DType
 from fkl.operations.base import Extents, Field, Geometry, Sampled
 from fkl.operations.values import number, numbers_tuple, pixel_bytes, pixel_field
@@ -19,14 +20,8 @@ SIZE_FIELD = Field("SizeRecord", 8, 4)
 _TAPS = {"nearest": 1, "linear": 4, "cubic": 16, "area": 16}
 
 
-def _integer(value: Any, what: str) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{what} is an integer, got {value!r:.80}")
-    return int(value.__index__())
-
-
 def _positive(value: Any, what: str) -> int:
-    size = _integer(value, what)
+    size = integer(value, what)
     if not 0 < size < 2**31:
         raise ValueError(f"{what} must be 1 to 2147483647, got {size}")
     return size
@@ -71,7 +66,7 @@ class Crop(Geometry):
         values = tuple(rectangle)
         if len(values) != 4:
             raise ValueError(f"a rectangle is (x, y, width, height), got {rectangle!r:.80}")
-        x, y, w, h = (_integer(v, "a rectangle's coordinate") for v in values)
+        x, y, w, h = (integer(v, "a rectangle's coordinate") for v in values)
         if w <= 0 or h <= 0:
             raise ValueError(f"a rectangle's width and height are 1 or more, got {(x, y, w, h)}")
         if not (-(2**31) < x < 2**31 - w and -(2**31) < y < 2**31 - h):
@@ -159,8 +154,7 @@ class Resize(Geometry):
             ("interp", interp, self._interpolations), ("aspect_ratio", aspect_ratio, self._aspects),
             ("centers", centers, ("half_pixel", "top_left")),
         ):  # fmt: skip
-            if value not in known:
-                raise ValueError(f"Resize: {name} is one of {', '.join(known)}, got {value!r}")
+            one_of(value, known, f"Resize: {name}")
         if not isinstance(antialias, bool):
             raise TypeError(f"Resize: antialias is a bool, got {antialias!r}")
         if antialias and interp not in ("linear", "cubic"):
@@ -312,9 +306,7 @@ class Warping(Geometry):
             raise ValueError(f"Warping: the matrix holds inf, nan or a number beyond float32: {matrix!r:.120}")
         self.matrix = tuple(float(v) for v in (values if len(values) == 9 else [*values, 0.0, 0.0, 1.0]))
         self.width, self.height = _positive(dst_w, "Warping: dst_w"), _positive(dst_h, "Warping: dst_h")
-        if interp not in ("linear", "nearest", "cubic"):
-            raise ValueError(f"Warping: interp is one of linear, nearest, cubic, got {interp!r}")
-        self.interp = interp
+        self.interp = one_of(interp, ("linear", "nearest", "cubic"), "Warping: interp")
 
     def sample(self, dtype: DType, *, extended: bool, roll: bool) -> Sampled:
         out = dtype if self.interp == "nearest" else interpolated(dtype)
@@ -402,11 +394,8 @@ class Deinterlace(Geometry):
     """
 
     def __init__(self, mode: str = "blend", keep: str = "even") -> None:
-        if mode not in ("blend", "linear"):
-            raise ValueError(f"Deinterlace: mode is blend or linear, got {mode!r}")
-        if keep not in ("even", "odd"):
-            raise ValueError(f"Deinterlace: keep is even or odd, got {keep!r}")
-        self.mode, self.keep = mode, keep
+        self.mode = one_of(mode, ("blend", "linear"), "Deinterlace: mode")
+        self.keep = one_of(keep, ("even", "odd"), "Deinterlace: keep")
 
     def sample(self, dtype: DType, *, extended: bool, roll: bool) -> Sampled:
         if dtype.is_bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar
 
+from fkl.checks import integer
 from fkl.dtypes import DType
 from fkl.operations.base import Elementwise, Extents, Field, Lowered, Operation
 from fkl.operations.values import number, pack_i32, scalar_bytes
@@ -41,11 +42,9 @@ class StaticLoop(Elementwise):
                 raise TypeError(f"StaticLoop repeats elementwise operations, got {op!r}")
             if getattr(op, "operand", None) is not None:
                 raise TypeError(f"StaticLoop repeats operations with numbers, not with reads as operands: {op!r}")
-        if isinstance(n, bool) or not hasattr(n, "__index__"):
-            raise TypeError(f"StaticLoop: the count is an integer, got {n!r}")
-        if not 0 <= n.__index__() < 2**31:
+        self.body, self.n = body, integer(n, "StaticLoop: the count")
+        if not 0 <= self.n < 2**31:
             raise ValueError(f"StaticLoop: the count must be 0 to 2147483647, got {n}")
-        self.body, self.n = body, n.__index__()
 
     @property
     def headers(self) -> tuple[str, ...]:  # type: ignore[override]

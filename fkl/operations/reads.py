@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from fkl.checks import index_of, integer
 from fkl.dtypes import MAX_CHANNELS, DType, parse_dtype
 from fkl.operations.base import Extents, Field, Lowered, Read
 from fkl.operations.values import numbers_tuple, pixel_bytes, pixel_field
@@ -40,12 +41,10 @@ class TensorRead(Read):
                 f"{type(self).__name__} binds one array, not a list; give the list of images at the call: "
                 "compose(TensorRead(), ...) and then k([a, b, c])"
             )
-        if channels is not None and (
-            isinstance(channels, bool) or not isinstance(channels, int) or not 1 <= channels <= MAX_CHANNELS
-        ):
-            raise ValueError(f"{type(self).__name__}: channels must be 1 to 4, got {channels!r}")
         self.source = source
-        self.channels = channels
+        self.channels = None if channels is None else index_of(channels)
+        if channels is not None and (self.channels is None or not 1 <= self.channels <= MAX_CHANNELS):
+            raise ValueError(f"{type(self).__name__}: channels must be 1 to 4, got {channels!r:.80}")
 
     def format(self, dtype: DType) -> str:
         """The C++ type that loads a pixel."""
@@ -86,9 +85,7 @@ class TensorPack(TensorRead):
     layout: ClassVar[str] = "planar"
 
     def __init__(self, channels: int, source: Any = None) -> None:
-        if isinstance(channels, bool) or not isinstance(channels, int):
-            raise TypeError(f"TensorPack takes the number of channels first, got {channels!r}")
-        super().__init__(source, channels=channels)
+        super().__init__(source, channels=integer(channels, "TensorPack: the number of channels, its first argument,"))
 
     def format(self, dtype: DType) -> str:
         return f"Planar<{dtype.ctype}, {dtype.channels}>"
@@ -121,12 +118,9 @@ class ReadSet(Read):
         self.dtype = parse_dtype(dtype)
         if isinstance(self.value, tuple) and self.dtype.channels == 1:
             self.dtype = self.dtype.with_channels(len(self.value))
-        for name, size in (("width", width), ("height", height)):
-            if isinstance(size, bool) or not hasattr(size, "__index__"):
-                raise TypeError(f"ReadSet: {name} is an integer, got {size!r}")
-            if size < 0:
-                raise ValueError(f"ReadSet: {name} must not be negative, got {size}")
-        self.width, self.height = width.__index__(), height.__index__()
+        self.width, self.height = integer(width, "ReadSet: width"), integer(height, "ReadSet: height")
+        if min(self.width, self.height) < 0:
+            raise ValueError(f"ReadSet: width and height must not be negative, got {self.width} x {self.height}")
         pixel_bytes(self.dtype, self.value, "ReadSet")
 
     def format(self, dtype: DType) -> str:

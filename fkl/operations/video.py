@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NamedTuple
 
+from fkl.checks import one_of
 from fkl.dtypes import DType
 from fkl.operations.base import Field, Lowered, Read
 
@@ -71,10 +72,8 @@ class ReadYUV(Read):
         name = str(format).lower()
         if name not in FORMATS:
             raise ValueError(f"ReadYUV: format is one of {', '.join(FORMATS)}, got {format!r}")
-        if chroma not in ("replicate", "linear"):
-            raise ValueError(f"ReadYUV: chroma is replicate or linear, got {chroma!r}")
-        if siting not in ("left", "center"):
-            raise ValueError(f"ReadYUV: siting is left or center, got {siting!r}")
+        one_of(chroma, ("replicate", "linear"), "ReadYUV: chroma")
+        one_of(siting, ("left", "center"), "ReadYUV: siting")
         if isinstance(source, list) or (isinstance(source, tuple) and len(source) != 2):
             raise TypeError("ReadYUV binds one array or a pair (luma, chroma), not a list; give lists at the call")
         if isinstance(source, tuple) and FORMATS[name].kind != "semi":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fkl.checks import index_of, integer
 from fkl.dtypes import DType, fold_shape
 
 __all__ = ["address_of", "check_consumer", "item_of", "ordinal_of", "shape_of", "size_of", "sizes_of", "strides_of"]
@@ -14,9 +15,7 @@ __all__ = ["address_of", "check_consumer", "item_of", "ordinal_of", "shape_of", 
 
 def size_of(value: Any, name: str) -> int:
     """A size of 0 or more."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name} is an integer, got {value!r:.80}")
-    size: int = value.__index__()
+    size = integer(value, name)
     if size < 0:
         raise ValueError(f"{name} must not be negative, got {size}")
     return size
@@ -24,9 +23,9 @@ def size_of(value: Any, name: str) -> int:
 
 def ordinal_of(device: Any) -> int:
     """A device's ordinal."""
-    if isinstance(device, bool) or not hasattr(device, "__index__"):
+    ordinal = index_of(device)
+    if ordinal is None:
         raise TypeError(f"device is a CUDA ordinal such as 0, got {device!r:.80}")
-    ordinal: int = device.__index__()
     return ordinal
 
 
@@ -39,9 +38,8 @@ def sizes_of(shape: Any, what: str = "shape") -> tuple[int, ...]:
 
 def shape_of(shape: Any) -> tuple[int, ...]:
     """A shape of 1 to 4 dimensions; an integer is one of them."""
-    if hasattr(shape, "__index__") and not isinstance(shape, bool):
-        shape = (shape,)
-    sizes = sizes_of(shape)
+    alone = index_of(shape)
+    sizes = sizes_of(shape if alone is None else (alone,))
     if not 1 <= len(sizes) <= 4:
         raise ValueError(f"a buffer has 1 to 4 dimensions (planes, height, width, channels), got shape {sizes}")
     return sizes
@@ -51,10 +49,10 @@ def address_of(ptr: Any, some: bool) -> int:
     """The pointer as an integer; null only for an array without elements."""
     if ptr is None:
         raise ValueError("from_ptr needs a non-null device pointer, got None")
-    if isinstance(ptr, bool) or not hasattr(ptr, "__index__"):
+    address = index_of(ptr)
+    if address is None:
         raise TypeError(f"ptr is the address as an integer, got {type(ptr).__name__}; for an array use "
                         "x.data_ptr() (torch), x.data.ptr (cupy), or hand the array to the chain itself")
-    address: int = ptr.__index__()
     if address == 0 and some:
         raise ValueError("from_ptr needs a non-null device pointer for a shape with elements, got 0")
     if not 0 <= address < 2**64:
@@ -68,7 +66,9 @@ def strides_of(sizes: tuple[int, ...], dtype: DType, pitch: Any, strides: Any) -
     if pitch is not None and strides is not None:
         raise TypeError("give pitch or strides, not both")
     if strides is not None:
-        steps = tuple(n.__index__() for n in strides)
+        if isinstance(strides, (str, bytes)) or not hasattr(strides, "__iter__"):
+            raise TypeError(f"strides is a tuple of integers, got {strides!r:.80}")
+        steps = tuple(integer(n, "a stride") for n in strides)
         if dtype.channels > 1 and len(steps) == len(sizes) - 1:
             steps = (*steps, item)
         if len(steps) != len(sizes):
@@ -101,7 +101,7 @@ def check_consumer(stream: Any) -> None:
         raise TypeError(f"__dlpack__ takes stream as an integer or None, got {stream!r:.80}")
     if stream == 0:
         raise ValueError("__dlpack__(stream=0) is ambiguous: 1 is the legacy default stream, 2 the per-thread one")
-    if stream < -1:
+    if not -1 <= stream < 2**64:
         raise ValueError(f"__dlpack__ takes -1, 1, 2 or a stream handle, got {stream}")
 
 
@@ -109,7 +109,7 @@ def item_of(dtype: DType, value: Any) -> bytes:
     """One value in a type, as bytes."""
     import numpy
 
-    if not isinstance(value, (bool, numpy.bool_)) and not hasattr(value, "__float__"):
+    if (not isinstance(value, (bool, numpy.bool_)) and not hasattr(value, "__float__")) or getattr(value, "ndim", 0) != 0:
         raise TypeError(f"a fill value is a number, got {value!r:.80}")
     if dtype.is_bool:
         return b"\x01" if value else b"\x00"

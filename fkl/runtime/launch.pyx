@@ -159,7 +159,7 @@ def graph_count():
 def graphs_wanted():
     """Whether repeated launches may go through graphs (``FKL_LAUNCH``: "graph", "kernel", or "auto", the default)."""
     global _untried
-    choice = os.environ.get("FKL_LAUNCH", "auto")
+    choice = os.environ.get("FKL_LAUNCH", "").strip() or "auto"
     if choice not in ("auto", "graph", "kernel"):
         raise ValueError(f'FKL_LAUNCH is "auto", "graph" or "kernel", got {choice!r}')
     if choice == "graph":
@@ -281,6 +281,9 @@ cdef class Launch:
             if drv.GraphUpload != NULL and drv.StreamIsCapturing(NULL, &capturing) == 0 and capturing == CAPTURE_NONE:
                 check(drv.GraphUpload(self.graph, NULL), b"cuGraphUpload")
         finally:
+            if self.graph == NULL and self.template != NULL:
+                drv.GraphDestroy(self.template)
+                self.template = NULL
             if relaxed:
                 restore(&mode)
             leave(saved)

@@ -265,7 +265,7 @@ cdef int decode_stream(object obj, uintptr_t* handle) except -1:
     TypeError
         Something that is no stream.
     ValueError
-        A negative handle.
+        A handle that is no address.
     """
     if obj is None:
         handle[0] = 0
@@ -277,9 +277,7 @@ cdef int decode_stream(object obj, uintptr_t* handle) except -1:
         handle[0] = <uintptr_t>(<Stream>obj)._handle
         return 0
     if cls is int:
-        if obj < 0:
-            raise ValueError(f"a stream handle is not negative, got {obj}")
-        handle[0] = obj
+        handle[0] = _address(obj)
         return 0
     if _seen is not None and obj is _seen.stream:
         handle[0] = _seen.handle
@@ -292,14 +290,17 @@ cdef int decode_stream(object obj, uintptr_t* handle) except -1:
         value = getattr(obj, reader)
     else:
         value = _protocol(obj)
-    if type(value) is not int:
-        value = value.__index__()
-    if value < 0:
-        raise ValueError(f"a stream handle is not negative, {obj!r:.80} gave {value}")
-    handle[0] = value
+    handle[0] = _address(value if type(value) is int else value.__index__())
     if reader == "cuda_stream":
         _remember(obj, handle[0])
     return 0
+
+
+cdef uintptr_t _address(object handle) except? 0:
+    try:
+        return handle
+    except OverflowError:
+        raise ValueError(f"a stream handle is an address of 64 bits and not negative, got {handle}") from None
 
 
 cdef int _remember(object stream, uintptr_t handle) except -1:

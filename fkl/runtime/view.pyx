@@ -5,6 +5,7 @@ Order: fkl's own buffers, DLPack's C exchange table (torch), NumPy, cupy's array
 """
 
 cimport cython
+from cpython.number cimport PyIndex_Check
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_SetName
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uintptr_t
 from libc.string cimport memset
@@ -62,6 +63,8 @@ cdef dict _typestrs = {
 cdef dict _readers = {}
 # device -> the stream on which foreign producers say when their content is ready.
 cdef dict _relays = {}
+
+cdef int64_t MOST_BYTES = 0x7FFFFFFFFFFFFFFF
 
 cdef int itemsize_of(int base) noexcept nogil:
     return _itemsizes[base]
@@ -249,6 +252,8 @@ cdef Reader _classify(object obj, object cls):
     if isinstance(obj, Exporter):
         return _keep(cls, BY_EXPORTER, FKL)
     for base in cls.__mro__:
+        if base.__name__ == "MaskedArray" and base.__module__.startswith("numpy"):
+            raise TypeError("masked arrays are not supported; give x.filled(value), or x.data to use what the mask hides")
         if base.__name__ == "ndarray" and base.__module__ == "numpy":
             return _keep(cls, BY_NUMPY, NUMPY)
         if base.__name__ == "ndarray" and (base.__module__ or "").startswith("cupy"):
@@ -359,6 +364,9 @@ cdef int _from_tensor(const fkl_DLTensor* tensor, Array* a, object obj) except -
     if some and tensor.data == NULL:
         raise TypeError(f"this {type(obj).__qualname__} has no memory behind it (a fake, meta or functional tensor)")
     a.ptr = <char*>tensor.data + tensor.byte_offset if tensor.data != NULL else NULL
+    # DLPack's strides are in items.
+    if <uintptr_t>a.ptr & (_itemsizes[a.base] - 1):
+        _check_aligned(a, obj)
     return 0
 
 
@@ -394,6 +402,7 @@ cdef int _read_numpy(object obj, Array* a) except -1:
         a.shape[i] = shape[i]
         a.strides[i] = strides[i]
     a.ptr = <void*><uintptr_t>obj.__array_interface__["data"][0]
+    _check_aligned(a, obj)
     a.device = HOST
     a.readonly = not obj.flags.writeable
     a.framework = NUMPY
@@ -451,39 +460,42 @@ cdef int _read_interface(object obj, Array* a, int framework) except -1:
     if interface.get("mask") is not None:
         raise TypeError(f"masked arrays are not supported, and {name} has a mask; fill it first")
     a.base = _base_of_typestr(interface["typestr"])
-    shape = tuple(interface["shape"])
-    if len(shape) > MAX_DIMENSIONS:
-        raise ValueError(f"an array has at most 4 dimensions (P, H, W, C), got {len(shape)}")
-    a.ndim = len(shape)
+    shape = interface["shape"]
+    a.ndim = _take_numbers(shape, a.shape, "shape", name)
     for i in range(a.ndim):
-        a.shape[i] = shape[i].__index__()
         if a.shape[i] < 0:
             raise ValueError(f"__cuda_array_interface__ of {name} has a negative size in its shape {shape}")
         if a.shape[i] == 0:
             some = False
     strides = interface.get("strides")
-    if strides is not None and len(strides) != a.ndim:
+    if strides is None:
+        step = _itemsizes[a.base]
+        for i in range(a.ndim - 1, -1, -1):
+            a.strides[i] = step
+            if a.shape[i] > MOST_BYTES // step:
+                raise ValueError(f"__cuda_array_interface__ of {name} has shape {shape}, more than 2^63 bytes")
+            step *= max(a.shape[i], 1)
+    elif _take_numbers(strides, a.strides, "strides", name) != a.ndim:
         raise ValueError(f"__cuda_array_interface__ of {name} has {len(strides)} strides for {a.ndim} dimensions")
-    step = _itemsizes[a.base]
-    for i in range(a.ndim - 1, -1, -1):
-        a.strides[i] = step if strides is None else strides[i]
-        step *= max(a.shape[i], 1)
     data = interface["data"]
     if not isinstance(data, tuple) or len(data) != 2:
         raise TypeError(f"data in __cuda_array_interface__ of {name} is (pointer, read-only), got {data!r:.80}")
-    pointer = 0 if data[0] is None else data[0]
+    try:
+        pointer = 0 if data[0] is None else _counted(data[0])
+    except (TypeError, OverflowError) as error:
+        raise (ValueError if isinstance(error, OverflowError) else TypeError)(
+            f"the pointer in __cuda_array_interface__ of {name} is an address of 64 bits, got {data[0]!r:.80}") from None
     if some and pointer == 0:
         raise ValueError(f"__cuda_array_interface__ of {name} has a null pointer for shape {shape}")
-    if pointer % _itemsizes[a.base]:
-        raise ValueError(f"the pointer 0x{pointer:x} of {name} is not aligned to its items of {_itemsizes[a.base]} bytes")
     a.ptr = <void*>pointer
+    _check_aligned(a, obj)
     a.readonly = bool(data[1])
     a.framework = framework
     stream = interface.get("stream")
     if stream is not None:
         if isinstance(stream, bool) or not isinstance(stream, int):
             raise TypeError(f"stream in __cuda_array_interface__ of {name} is an integer or None, got {stream!r:.80}")
-        if stream <= 0:
+        if not 0 < stream < 2**64:
             raise ValueError(
                 f"stream in __cuda_array_interface__ of {name} is {stream}, which the protocol forbids: 1 is the legacy "
                 "default stream, 2 the per-thread one, greater numbers are handles")
@@ -493,6 +505,48 @@ cdef int _read_interface(object obj, Array* a, int framework) except -1:
         a.device = current_device_index()
     elif locate(pointer, &a.device) == 0:
         raise ValueError(f"the pointer 0x{pointer:x} of {name} is not memory that CUDA knows")
+    return 0
+
+
+cdef inline object _counted(object value):
+    """Floats would be truncated."""
+    if not PyIndex_Check(value):
+        raise TypeError
+    return value
+
+
+cdef int _take_numbers(object values, int64_t* numbers, str what, str name) except -1:
+    """The sizes or strides of ``__cuda_array_interface__``; how many there are."""
+    cdef int i
+    cdef int count
+    if not isinstance(values, (tuple, list)):
+        raise TypeError(f"{what} in __cuda_array_interface__ of {name} is a tuple of integers, got {values!r:.80}")
+    if len(values) > MAX_DIMENSIONS:
+        raise ValueError(f"an array has at most 4 dimensions (P, H, W, C), got {len(values)}")
+    count = len(values)
+    try:
+        for i in range(count):
+            numbers[i] = _counted(values[i])
+    except (TypeError, OverflowError) as error:
+        raise (ValueError if isinstance(error, OverflowError) else TypeError)(
+            f"{what} in __cuda_array_interface__ of {name} is a tuple of integers of 64 bits, got {values!r:.120}") from None
+    return count
+
+
+cdef int _check_aligned(const Array* a, object obj) except -1:
+    """Refuse items that do not lie at multiples of their size."""
+    cdef int64_t mask = _itemsizes[a.base] - 1
+    cdef int64_t steps = <int64_t>a.ptr
+    cdef int i
+    for i in range(a.ndim):
+        if a.shape[i] == 0:
+            return 0
+        if a.shape[i] > 1:
+            steps |= a.strides[i]
+    if steps & mask:
+        raise ValueError(
+            f"the items of this {type(obj).__qualname__} are not aligned to their {_itemsizes[a.base]} bytes: address "
+            f"0x{<uintptr_t>a.ptr:x}, strides {tuple([a.strides[i] for i in range(a.ndim)])}; make a copy")
     return 0
 
 

@@ -172,6 +172,13 @@ def test_array_interface():
     raises(ValueError, "null pointer", run, A(data=(0, False)))
     raises(ValueError, "aligned", run, A(data=(P + 2, False)))
     raises(ValueError, "not memory that CUDA knows", run, A(data=(4096, False)))
+    raises(ValueError, "aligned&(22, 4)", run, A(strides=(22, 4)))
+    for kw in ({"shape": (2**70, 5)}, {"strides": (2**70, 4)}, {"data": (-4, False)}, {"data": (2**64, False)}):
+        raises(ValueError, next(iter(kw)).replace("data", "pointer") + "&64 bits", run, A(**kw))
+    raises(ValueError, "2^63", run, A(shape=(2**40, 2**40))); raises(ValueError, "forbids", run, A(stream=2**64))
+    for kw in ({"shape": (4.0, 5)}, {"shape": "ab"}, {"shape": 4}, {"strides": (20, None)}, {"strides": (20.0, 4)}, {"data": ("x", False)}, {"data": (4.0, False)}):
+        raises(TypeError, next(iter(kw)).replace("data", "pointer"), run, A(**kw))
+    assert (run(A(shape=(np.int64(4), np.int32(5)), strides=[20, 4], data=(np.uint64(P), False)))().to_numpy() == 3).all()
     raises(TypeError, "lacks", run, type("B", (), {"__cuda_array_interface__": {"shape": (3,)}})())
     raises(ValueError, "read-only", lambda: fkl.compose(fkl.TensorRead(b), fkl.Add(1.0), fkl.TensorWrite(A(data=(P, True)))))
     assert (run(A(data=(P, True)))().to_numpy() == 3).all()

@@ -101,8 +101,24 @@ def test_no_host_compiler(monkeypatch):
     monkeypatch.delenv("CXX")
     with pytest.raises(fkl.CompileError, match="clang"):
         k(np.zeros((2, 6), np.float32))
+    monkeypatch.setenv("CXX", '"')
+    with pytest.raises(fkl.CompileError, match="No closing quotation"):
+        k(np.zeros((2, 6), np.float32))
     monkeypatch.undo()
     assert (k(np.zeros((2, 6), np.float32)) == 0.75).all()
+
+
+def test_a_wrong_setting_is_said_before_the_work(folder, monkeypatch):
+    from fkl.compiler import host
+
+    monkeypatch.setattr(host, "_compile", lambda *args: pytest.fail("it compiles"))
+    monkeypatch.setenv("FKL_CACHE_SIZE", "banana")
+    # A chain of which no other test has the code loaded.
+    k = fkl.compose(fkl.TensorRead(), *[fkl.Add(1.0), fkl.Neg()] * 3, fkl.TensorWrite(), target="cpu")
+    with pytest.raises(ValueError, match="FKL_CACHE_SIZE"):
+        k(np.zeros((2, 6), np.float32))
+    monkeypatch.undo()
+    assert (k(np.zeros((2, 6), np.float32)) == -1).all()
 
 
 # -- the choice of an NVRTC -----------------------------------------------------------------------------------------

@@ -79,6 +79,20 @@ def test_failures_leave_the_kernel_usable(call, entry):
     """)
 
 
+def test_a_graph_that_cannot_be_made_leaves_nothing_behind():
+    check("""
+    x = fkl.asarray(np.ones((3, 5), np.float32)); o = fkl.empty((3, 5))
+    D.double_fault(b"GraphInstantiateWithFlags", 1, 2)
+    try:
+        fkl.compose(fkl.TensorRead(x), fkl.Add(1.0), fkl.TensorWrite(o))
+    except fkl.CudaError as e:
+        assert e.call == "cuGraphInstantiate", e
+    else:
+        raise SystemExit("no error")
+    assert calls("GraphCreate") == calls("GraphDestroy") == 1
+    """)
+
+
 def test_sticky_errors_repeat_and_ask_for_a_restart():
     check("""
     x = fkl.asarray(np.ones((3, 5), np.float32)); o = fkl.empty((3, 5))
@@ -218,7 +232,7 @@ def test_decoding_streams():
             pass
         else:
             raise SystemExit(f"no error for {bad}")
-    for bad in (-1, type("N", (), {"__cuda_stream__": (0, -5)})()):
+    for bad in (-1, 2**64, type("N", (), {"__cuda_stream__": (0, -5)})(), type("N", (), {"__cuda_stream__": (0, 2**70)})()):
         try:
             stream_handle(bad)
         except ValueError as e:

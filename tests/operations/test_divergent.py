@@ -126,6 +126,18 @@ def test_maps_of_one_type_share_a_layout():
     assert len(k._layouts) == 1
 
 
+def test_arguments_that_are_none():
+    with pytest.raises(TypeError, match="fast_math is a bool"):
+        fkl.compose_divergent([1], ONE, target="cpu", fast_math="x")
+    with pytest.raises(ValueError, match="names chain array"):
+        fkl.compose_divergent([np.array([1])], ONE, target="cpu")
+    k = fkl.compose_divergent([2, 1, 2, 1], ONE, TWO, target="cpu")
+    with pytest.raises(ValueError, match=r"image 1 is .*uint8, image 3 is .*float32"):
+        k([DEPTH[0], CAMERA[0], DEPTH[0], DEPTH[0]])
+    with pytest.raises(ValueError, match="image 2 of the list has planes"):
+        k([DEPTH[0], CAMERA[0], np.stack(DEPTH), CAMERA[0]])
+
+
 def test_updates_from_another_thread():
     """A call keeps to one map, whatever is assigned meanwhile: each is right for some map, or refused."""
     k = fkl.compose_divergent([1, 2], ONE, TWO, target="cpu")

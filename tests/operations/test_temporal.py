@@ -68,6 +68,37 @@ def test_types_of_frames():
             fkl.CircularTensor(8, 6, 2, **{"dtype": "uint8", "target": "cpu", **bad})
 
 
+def test_frames_that_only_seem_to_fit():
+    for width, height in ((1, 5), (5, 1)):
+        t = fkl.CircularTensor(width, height, 2, "float32", target="cpu")
+        right = np.arange(5, dtype=np.float32).reshape(height, width)
+        with pytest.raises(ValueError, match=f"of {width} x {height} .*becomes {height} x {width}"):
+            t.update(right.T.copy())
+        with pytest.raises(ValueError, match="becomes"):
+            t.update(np.zeros((3, 3), np.float32), fkl.Resize(height, width))
+        assert t.frames_pushed == 0
+        t.update(right)
+        t.update(np.zeros((3, 3), np.float32), fkl.Resize(width, height))
+        assert (t.snapshot()[1] == right).all()
+    t = fkl.CircularTensor(8, 6, 2, channels=np.int64(3), target="cpu")
+    with pytest.raises(TypeError, match="one frame, not a list"):
+        t.update([FRAMES[0]])
+    with pytest.raises(ValueError, match="takes no stream"):
+        t.snapshot(stream=0)
+
+    class Foreign:
+        def __init__(self, array):
+            self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
+
+    with pytest.raises(ValueError, match="takes frames of uint8x3, got int8"):
+        t.update(Foreign(FRAMES[0].view(np.int8)))
+    assert t.frames_pushed == 0
+    t.update(Foreign(FRAMES[0]))
+    assert (t.snapshot()[0] == FRAMES[0]).all()
+    with pytest.raises(ValueError, match="2\\^63"):
+        fkl.CircularTensor(2**30, 2**30, 2**10, target="cpu")
+
+
 def test_on_a_device():
     check("""
     frames = [np.random.default_rng(i).integers(0, 256, (6, 8, 3), dtype=np.uint8) for i in range(7)]

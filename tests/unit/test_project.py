@@ -127,6 +127,9 @@ def test_demo_on_the_cpu_target(tmp_path):
         (["demo", "--output", "/nowhere/x.png"], {}, 2, "no folder /nowhere"),
         (["demo", "--output", "x.tensor"], {}, 2, "x.tensor: its ending"),
         (["demo", "--output", "x.psd"], {}, 2, "x.psd: its ending"),
+        (["demo", "--output", "x.blp"], {}, 2, "x.blp: its ending"),
+        (["demo", "--target", "cpu"], {"CXX": '"'}, 2, "No closing quotation"),
+        (["cache"], {"FKL_MODULE_CACHE": "", "FKL_LAUNCH": " ", "FKL_CACHE_SIZE": "", "FKL_NUM_THREADS": ""}, 0, "entries"),
         (["info"], {"FKL_LAUNCH": "banana"}, 2, "FKL_LAUNCH"),
         (["info"], {"FKL_MODULE_CACHE": "x"}, 2, "FKL_MODULE_CACHE"),
         (["demo"], {"FKL_CACHE_SIZE": "banana"}, 2, "FKL_CACHE_SIZE"),
@@ -140,6 +143,29 @@ def test_what_is_wrong_is_said_in_a_line(command, settings, status, words):
     done = subprocess.run([sys.executable, "-P", "-m", "fkl", *command], capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == status and words in done.stdout + done.stderr, done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_pictures_that_are_too_large(tmp_path):
+    from PIL import Image
+
+    bomb = tmp_path / "bomb.png"
+    Image.new("1", (30_000, 12_000)).save(bomb)
+    done = subprocess.run([sys.executable, "-P", "-m", "fkl", "demo", str(bomb)], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and f"cannot read {bomb}" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_output_that_nobody_takes():
+    command = [sys.executable, "-P", "-m", "fkl", "info"]
+    for unbuffered in ("", "1"):
+        environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False, env=environment)
+        os.close(writer)
+        assert done.returncode == 1 and not done.stderr
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=environment)
+        assert done.returncode == 1 and "No space left" in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_the_table_of_operations_is_up_to_date():

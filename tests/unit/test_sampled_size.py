@@ -76,5 +76,5 @@ def test_one_row_of_any_pitch_is_read():
 
 def test_chroma_that_runs_backwards_is_refused():
     kernel = fkl.compose(fkl.ReadYUV("nv12"), fkl.TensorWrite(), target="cpu")
-    with pytest.raises(ValueError, match="chroma overlap or run backwards"):
+    with pytest.raises(ValueError, match="chroma of a nv12 surface overlap or run backwards"):
         kernel((np.zeros((4, 6), np.uint8), np.zeros((2, 6), np.uint8)[::-1]))

@@ -514,6 +514,7 @@ static fkl_CUresult f_GraphCreate(fkl_CUgraph *graph, unsigned int flags) {
     (void)flags;
     ENTER(GraphCreate);
     *graph = calloc(1, sizeof **graph);
+    note("GraphCreate");
     return OK;
 }
 static fkl_CUresult f_GraphAddKernelNode(fkl_CUgraphNode *node, fkl_CUgraph graph, const fkl_CUgraphNode *after, size_t count,
@@ -573,7 +574,7 @@ static fkl_CUresult f_GraphLaunch(fkl_CUgraphExec exec, fkl_CUstream stream) {
     return OK;
 }
 static fkl_CUresult f_GraphExecDestroy(fkl_CUgraphExec exec) { (void)exec; ENTER(GraphExecDestroy); note("GraphExecDestroy"); return OK; }
-static fkl_CUresult f_GraphDestroy(fkl_CUgraph graph) { (void)graph; ENTER(GraphDestroy); return OK; }
+static fkl_CUresult f_GraphDestroy(fkl_CUgraph graph) { (void)graph; ENTER(GraphDestroy); note("GraphDestroy"); return OK; }
 
 /* -- the entry point, and what tests call ---------------------------------------------------------------------- */
 
