@@ -4,7 +4,8 @@
 
 64 floats, one block. Batches of 100 calls with a synchronise after each, medians of interleaved rounds, everything on one
 side stream that is torch's and cupy's current one. Waits are measured call by call, median and 99th percentile. Needs a
-GPU and torch; takes cupy, triton and cuda.core along where they are installed.
+GPU and torch; takes cupy, triton, jax and cuda.core along where they are installed, and FKL's C++ where FKL_CPP names its
+include folder and nvcc is there.
 """
 
 from __future__ import annotations
@@ -145,6 +146,7 @@ def launches(torch, floor: Floor, side) -> dict[str, float]:
         "fkl.sequence of three": loop(torch, three),
         "torch x.mul(2)": loop(torch, many("x.mul(2)", x=x), 10),
         "torch mul(x, 2, out=y)": loop(torch, many("mul(x, 2, out=z)", mul=torch.mul, x=x, z=z), 10),
+        "torch add(x, 1, out=y)": loop(torch, many("add(x, 1, out=z)", add=torch.add, x=x, z=z), 10),
     }
     for name, (call, inner) in peers_launch.contenders(torch, x, z, side, pairs_of).items():
         contenders[name] = loop(torch, call, inner)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
 CODE = 'extern "C" __global__ void twice(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x] * 2; }'
 
 
 def contenders(torch, x, z, side, pairs_of):
     """Name -> (function, how many calls it makes), for every library that is installed."""
     found = {}
-    for add in (_cupy, _cuda_core, _triton, _torch):
+    for add in (_cupy, _cuda_core, _fkl_cpp, _triton, _torch, _jax):
         try:
             found |= add(torch, x, z, side, pairs_of)
         except ImportError as error:
@@ -53,8 +60,36 @@ def _cuda_core(torch, x, z, side, pairs_of):
     return {"cuda.core launch": (lambda: launch(stream, config, kernel, a, b), 1)}
 
 
+def _fkl_cpp(torch, x, z, side, pairs_of):
+    """FKL's C++ called through ctypes, as its Python front-end does."""
+    folder, nvcc = os.environ.get("FKL_CPP"), shutil.which("nvcc")
+    if not folder or nvcc is None:
+        raise ImportError("FKL C++ (FKL_CPP names its include folder, nvcc is on PATH)")
+    major, minor = torch.cuda.get_device_capability()
+    with tempfile.TemporaryDirectory() as build:
+        options = ["-w", "-std=c++20", "-O3", f"-arch=sm_{major}{minor}", "--expt-relaxed-constexpr", "-Xcompiler", "-fPIC", "-shared"]
+        source = Path(__file__).with_name("peer_fkl.cu")
+        subprocess.run([nvcc, *options, "-I", folder, source, "-o", f"{build}/peer.so"], check=True)
+        twice = ctypes.CDLL(f"{build}/peer.so").twice
+    twice.argtypes, twice.restype = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint], None
+    stream, a, b = side.cuda_stream, x.data_ptr(), z.data_ptr()
+    twice(stream, a, b, 64)
+    torch.cuda.synchronize()
+    assert (z == x * 2).all()
+    return {"FKL C++ through ctypes": (lambda: twice(stream, a, b, 64), 1)}
+
+
+def _jax(torch, x, z, side, pairs_of):
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    import jax
+
+    twice = jax.jit(lambda t: t * 2)
+    a = jax.numpy.asarray(x.cpu().numpy())
+    twice(a).block_until_ready()
+    return {"jax jit": (lambda: twice(a), 1)}
+
+
 def _triton(torch, x, z, side, pairs_of):
-    import tempfile
     from importlib.util import module_from_spec, spec_from_file_location
 
     import triton  # noqa: F401

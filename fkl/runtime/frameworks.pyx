@@ -2,7 +2,8 @@
 
 import sys
 
-from libc.stdint cimport uintptr_t
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
+from libc.stdint cimport intptr_t, uintptr_t
 
 from fkl.runtime.dlpack cimport DL_CUDA
 from fkl.runtime.driver cimport fkl_CUstream
@@ -11,7 +12,10 @@ from fkl.runtime.view cimport CUPY, FKL, TORCH, Array, ArrayView, wait_producer
 
 # (base, device) -> torch's own dtype and device objects.
 cdef dict _torch_kinds = {}
-# cupy's function that names its current stream, once there is a cupy array.
+# How cupy names its current stream, once there is a cupy array: the C function that its own modules call, where it has one
+# of this signature, else the public function, which makes an object each time.
+ctypedef intptr_t (*cupy_stream_t)(int) except *
+cdef cupy_stream_t _cupy_pointer = NULL
 cdef object _cupy_current = None
 
 
@@ -34,14 +38,25 @@ cdef int current_stream(const Array* a, uintptr_t* handle) except -1:
 
 
 cdef uintptr_t _cupy_stream(int device) except? 1:
-    global _cupy_current
     if _cupy_current is None:
-        _cupy_current = sys.modules["cupy"].cuda.get_current_stream
+        _find_cupy()
+    if _cupy_pointer != NULL:
+        return <uintptr_t>_cupy_pointer(device)
     try:
         return _cupy_current(device).ptr
     except TypeError:  # before cupy 13 it knew the current device only
         with sys.modules["cupy"].cuda.Device(device):
             return _cupy_current().ptr
+
+
+cdef int _find_cupy() except -1:
+    global _cupy_pointer, _cupy_current
+    functions = getattr(sys.modules.get("cupy_backends.cuda.stream"), "__pyx_capi__", {})
+    capsule = functions.get("get_stream_ptr")
+    if capsule is not None and PyCapsule_IsValid(capsule, b"intptr_t (int)"):
+        _cupy_pointer = <cupy_stream_t>PyCapsule_GetPointer(capsule, b"intptr_t (int)")
+    _cupy_current = sys.modules["cupy"].cuda.get_current_stream
+    return 0
 
 
 cdef int order_after(const Array* a, bint explicit, uintptr_t handle) except -1:

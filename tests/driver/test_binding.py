@@ -1,5 +1,6 @@
 """The binding contract on the driver test double: real data, real checks, no GPU. tests/gpu has it on a GPU."""
 
+import pytest
 from double import MORE, check, script
 
 
@@ -274,6 +275,32 @@ def test_update_of_the_write_of_an_unbound_kernel():
     for _ in range(3): assert k(dev(b)) is o
     assert same(o, want(b)); k.update(-1); assert k(dev(a)) is not o and k(dev(a)) is not o and same(o, want(b))
     """)
+
+
+@pytest.mark.parametrize("signature", ["intptr_t (int)", "intptr_t (int, int)"])
+def test_the_current_stream_of_cupy(signature):
+    """By the C function of cupy's own modules if it has the signature that is known, else by the public one."""
+    check(MORE + f"SIGNATURE = {signature!r}" + """
+import types
+s = fkl.Stream()
+cupy = types.ModuleType("cupy"); cupy.cuda = types.SimpleNamespace(); asked = []
+class ndarray:
+    dtype, shape, strides, data = np.dtype("f4"), (3, 5), (20, 4), None
+    def __init__(self): self.keep = fkl.empty((3, 5)); self.data = types.SimpleNamespace(ptr=self.keep.ptr, device_id=0)
+ndarray.__module__ = "cupy"; sys.modules["cupy"] = cupy
+def public(device=None): asked.append("public"); return types.SimpleNamespace(ptr=s.handle)
+cupy.cuda.get_current_stream = public
+back = types.ModuleType("cupy_backends.cuda.stream"); sys.modules["cupy_backends.cuda.stream"] = back
+signature, capsule = ctypes.CFUNCTYPE(ctypes.c_ssize_t, ctypes.c_int), ctypes.pythonapi.PyCapsule_New
+capsule.restype, capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+def by_pointer(device): asked.append(("pointer", device)); return s.handle
+function, name = signature(by_pointer), ctypes.create_string_buffer(SIGNATURE.encode())
+back.__pyx_capi__ = {"get_stream_ptr": capsule(ctypes.cast(function, ctypes.c_void_p), ctypes.cast(name, ctypes.c_char_p), None)}
+x, y = ndarray(), ndarray()
+k = fkl.compose(fkl.TensorRead(x), fkl.Add(1.0), fkl.TensorWrite(y)); D.double_clear_log(); asked.clear(); k()
+assert f"on 0x{s.handle:x}," in log(), log()
+assert asked == [("pointer", 0) if SIGNATURE == "intptr_t (int)" else "public"], asked
+""")
 
 
 def test_producers_of_operands_and_of_divergent_images_are_waited_for():
