@@ -20,7 +20,7 @@ ninja -C "$build" >> "$out/build.log" 2>&1 || { tail -40 "$out/build.log"; exit 
 rm -rf "$build/installed"
 meson install -C "$build" --destdir "$build/installed" >> "$out/build.log"
 site=$(dirname "$(find "$build/installed" -path '*/fkl/__init__.py' | head -1)")
-export PYTHONPATH=$(dirname "$site") FKL_CACHE_DIR=$build/cache
+export PYTHONPATH=$(dirname "$site")${PYTHONPATH:+:$PYTHONPATH} FKL_CACHE_DIR=$build/cache
 cd "$out"
 failed=0   # what fails does not keep the rest from running
 check=(python -m pytest -q -c "$root/pyproject.toml" --rootdir "$root" -p no:cacheprovider)
