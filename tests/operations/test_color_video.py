@@ -288,5 +288,5 @@ def test_read_refusals():
         fkl.ReadYUV("nv13")
     with pytest.raises(TypeError, match="not a list"):
         fkl.ReadYUV("nv12", [NV12, NV12])
-    with pytest.raises(ValueError, match="replicate or linear"):
+    with pytest.raises(ValueError, match="one of replicate, linear"):
         fkl.ReadYUV("nv12", chroma="cubic")
