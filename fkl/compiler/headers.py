@@ -10,10 +10,12 @@ __all__ = ["digest", "header_texts", "include_root"]
 
 @functools.cache
 def include_root() -> str:
-    """The directory that holds ``fkl/core.h``; real in installed and in editable mode."""
+    """The directory that holds ``fkl/core.h``."""
     from importlib.resources import files
+    from pathlib import Path
 
-    return str(files("fkl") / "include")
+    # Through a file, since an editable install shows folders that the file system does not have.
+    return str(Path(str(files("fkl") / "include" / "fkl" / "core.h")).parent.parent)
 
 
 @functools.cache

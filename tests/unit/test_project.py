@@ -175,6 +175,10 @@ def test_the_table_of_operations_is_up_to_date():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert (ROOT / "docs" / "operations.md").read_text() == module.text(), "run python docs/generate_operations.py"
+    cases = (ROOT / "tests" / "matrix.py").read_text()
+    for name, (_, where) in module.ORACLES.items():
+        tests = (ROOT / "tests" / "operations" / f"test_{where}.py").read_text() + (cases if where == module.MATRIX else "")
+        assert name in tests, f"{name} is not in tests/operations/test_{where}.py"
 
 
 def test_every_cython_module_has_a_stub():
