@@ -16,19 +16,24 @@ import fkl
 from fkl.dtypes import DType
 from fkl.operations.base import Elementwise, Geometry, Operation, Read, Write
 
-BASES = ("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "bfloat16", "float32", "float64")
+BASES = (
+    "bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "bfloat16",
+    "float32", "float64",
+)  # fmt: skip
 INTEGERS, FLOATS = BASES[1:9], BASES[9:]
 
 HEAD = f"""# Operations
 
 Made by `docs/generate_operations.py` from the code. A chain means the same as applying its operations to whole arrays, one
-after another. Bases are {", ".join(BASES)}; *integers* are the eight
-from uint8 to int64, *floats* the last four; a pixel has 1 to 4 channels. 16-bit floats compute in float32 and round after each operation. Values are one number, or one a
-channel, and must fit the chain's type where they stand. `Add Sub Mul Div Max Min AbsDiff BwAnd BwOr BwXor` also take a bound
-read: a second array.
+after another. Bases are {", ".join(BASES[:9])},
+{", ".join(BASES[9:])}; *integers* are the eight from uint8 to int64, *floats* the last four. A pixel
+has 1 to 4 channels. 16-bit floats compute in float32 and round after each operation. Values are one number, or one a
+channel, and must fit the chain's type where they stand. `Add Sub Mul Div Max Min AbsDiff BwAnd BwOr BwXor` also take a
+bound read: a second array.
 
-*Gives* is the type after the operation. *Compared with* is the independent oracle of the tests, in the file of `tests/operations` in brackets; every
-operation is also compiled by NVRTC for all architectures, and run on both targets with equal bits (but for `Exp`, `Ln`, `Pow`).
+*Gives* is the type after the operation. *Compared with* names the independent oracle of the tests, and in brackets the file of
+`tests/operations`. Every operation is also compiled by NVRTC for all architectures, and run on both targets with equal
+bits (but for `Exp`, `Ln` and `Pow`).
 
 """
 
@@ -116,9 +121,8 @@ def examples(cls: type, channels: int) -> Iterator[Operation]:
         yield from (cls("add"), cls("max"))
     else:
         simple = {
-            "Crop": (0, 0, 1, 1), "Saturate": (0, 1), "ShiftLeft": (1,), "ShiftRight": (1,), "TensorPack": (channels,),
-            "MxVFloat3": ([[1, 0, 0]] * 3,), "Add": (1,), "Sub": (1,), "Mul": (1,), "Div": (1,), "Max": (1,), "Min": (1,), "AbsDiff": (1,),
-            "Pow": (1,), "BwAnd": (1,), "BwOr": (1,), "BwXor": (1,), "AddLast": (1,),
+            "Crop": (0, 0, 1, 1), "Saturate": (0, 1), "TensorPack": (channels,), "MxVFloat3": ([[1, 0, 0]] * 3,),
+            **dict.fromkeys("Add Sub Mul Div Max Min AbsDiff Pow BwAnd BwOr BwXor AddLast ShiftLeft ShiftRight".split(), (1,)),
         }  # fmt: skip
         if name == "StaticLoop":
             yield cls(fkl.VectorReorder(*range(channels)), 1)
@@ -160,10 +164,14 @@ def numbers(counts: set[int]) -> str:
     return f"{low} to {high}" if len(counts) == high - low + 1 > 2 else ", ".join(map(str, sorted(counts)[:-1])) + f" or {high}"
 
 
+def counted(counts: set[int]) -> str:
+    return f"{numbers(counts)} channel" + "s" * (counts != {1})
+
+
 def takes(found: dict[DType, set[DType]]) -> str:
     bases = [b for b in BASES if any(t.base == b for t in found)]
-    count = numbers({t.channels for t in found})
-    return words_for(bases) + ("" if count == "1 to 4" else f"; {count} channel" + "s" * (count != "1"))
+    counts = {t.channels for t in found}
+    return words_for(bases) + ("" if len(counts) == 4 else f"; {counted(counts)}")
 
 
 def gives(cls: type, found: dict[DType, set[DType]]) -> str:
@@ -184,8 +192,9 @@ def gives(cls: type, found: dict[DType, set[DType]]) -> str:
     if shifts == {0}:
         return base
     counts = {after.channels for afters in found.values() for after in afters}
-    more = "one channel more" if shifts == {1} else "fewer channels" if max(shifts) < 0 else f"{numbers(counts)} channel" + "s" * (counts != {1})
-    return f"{base}, {more}"
+    if shifts == {1}:
+        return f"{base}, one channel more"
+    return f"{base}, fewer channels" if max(shifts) < 0 else f"{base}, {counted(counts)}"
 
 
 def summary(cls: type) -> str:
