@@ -120,9 +120,10 @@ def examples(cls: type, channels: int) -> Iterator[Operation]:
     elif name == "VectorReduce":
         yield from (cls("add"), cls("max"))
     else:
+        number = "Add Sub Mul Div Max Min AbsDiff Pow BwAnd BwOr BwXor AddLast ShiftLeft ShiftRight"
         simple = {
+            **{takes_one: (1,) for takes_one in number.split()},
             "Crop": (0, 0, 1, 1), "Saturate": (0, 1), "TensorPack": (channels,), "MxVFloat3": ([[1, 0, 0]] * 3,),
-            **dict.fromkeys("Add Sub Mul Div Max Min AbsDiff Pow BwAnd BwOr BwXor AddLast ShiftLeft ShiftRight".split(), (1,)),
         }  # fmt: skip
         if name == "StaticLoop":
             yield cls(fkl.VectorReorder(*range(channels)), 1)
