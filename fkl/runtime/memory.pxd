@@ -17,5 +17,6 @@ cdef class Memory:
     cdef int _forget(self) except -1
 
 
+cdef unsigned long forgotten
 cdef Memory allocate_memory(size_t nbytes, int device)
 cdef Memory allocate_pooled(size_t nbytes, int device, fkl_CUstream stream)

@@ -36,6 +36,8 @@ cdef dict _pools = {}
 cdef dict _owned = {}
 # Memory whose free met a capture.
 cdef list _deferred = []
+# Grows whenever memory drops streams whose work has ended: whoever relies on having noted a stream must note it again.
+cdef unsigned long forgotten = 0
 
 
 @cython.final
@@ -96,13 +98,15 @@ cdef class Memory:
 
     cdef int _forget(self) except -1:
         """Drop the streams whose work has ended."""
+        global forgotten
         cdef Event event
         kept = {}
-        for handle, use in self.uses.items():
+        for handle, use in list(self.uses.items()):
             event = _event_of(self.device, use)
             if event is not None and not event.query():
                 kept[handle] = event
         self.uses = kept
+        forgotten += 1
         return 0
 
     cdef int order_after(self, fkl_CUstream stream) except -1:
